@@ -234,6 +234,7 @@ pub const COUNTER: &str = if cfg!(target_arch = "aarch64") { "cntvct" } else { "
 /// The CPU's counter: the TSC on x86, CNTVCT on AArch64.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct TscReport {
     /// `rdtsc` or `cntvct`
     pub counter: String,

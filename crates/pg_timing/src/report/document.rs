@@ -122,7 +122,7 @@ fn document(fields: Map<String, Value>) -> Result<Document, Error> {
 }
 
 fn host(fields: Map<String, Value>) -> Result<Report, Error> {
-    let report = Report::from_value(fields.into()).map_err(|error| damaged(&error))?;
+    let report: Report = parsed(fields)?;
     Measured::of(&report).plausible().map_err(|why| damaged(&why))?;
     Ok(report)
 }

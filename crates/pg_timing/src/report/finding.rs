@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 /// The severity of a finding. The order is that of the exit status, except that `Unknown` is the lowest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
+    #[default]
     Unknown,
     Ok,
     Warning,
@@ -73,7 +74,7 @@ pub struct Fix {
 }
 
 /// The worst finding, in one sentence.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Verdict {
     pub severity: Severity,

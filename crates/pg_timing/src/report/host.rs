@@ -4,8 +4,9 @@ use super::Fact;
 use serde::{Deserialize, Serialize};
 
 /// Names, versions and settings that affect clocks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct HostFacts {
     /// a captured tree does not contain it
     pub name: Fact<String>,
@@ -68,28 +69,12 @@ impl HostFacts {
     pub fn is_guest(&self) -> bool {
         self.virtualization.known().is_some_and(|guest| guest != "none")
     }
-
-    pub fn unavailable(why: &str) -> HostFacts {
-        let text = || Fact::unavailable(why);
-        HostFacts {
-            name: text(),
-            kernel: text(),
-            architecture: text(),
-            cpu_model: text(),
-            virtualization: text(),
-            platform: text(),
-            cpu_flags: Fact::unavailable(why),
-            boot_parameters: Fact::unavailable(why),
-            suspends: Fact::unavailable(why),
-            ntp: Fact::unavailable(why),
-            uptime_seconds: Fact::unavailable(why),
-        }
-    }
 }
 
 /// The kernel's clock sources.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Clocksource {
     pub current: Fact<String>,
     pub available: Fact<Vec<String>>,
@@ -99,8 +84,9 @@ pub struct Clocksource {
 }
 
 /// The CPUs, and the skew between their counters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Cpus {
     /// online CPUs
     pub online: Fact<Vec<usize>>,

@@ -66,7 +66,7 @@ pub enum Fact<T> {
 
 impl<T> Default for Fact<T> {
     fn default() -> Fact<T> {
-        Fact::unavailable("")
+        Fact::unavailable("not in the report")
     }
 }
 

@@ -8,8 +8,10 @@ use serde_json::Value;
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 
 fn schema<R: JsonSchema>() -> String {
+    // The schemas describe what the program writes. It also reads reports in which fields are missing.
+    let settings = schemars::generate::SchemaSettings::default().for_serialize();
     // The order of the program's maps is that of insertion. The order of the names is better for a file that people compare.
-    let mut schema = schemars::schema_for!(R).to_value();
+    let mut schema = settings.into_generator().into_root_schema_for::<R>().to_value();
     schema.sort_all_objects();
     let schema = schemars::Schema::try_from(schema).expect("it was a schema before");
     serde_json::to_string_pretty(&schema).expect("a schema is JSON") + "\n"

@@ -7,16 +7,6 @@ use crate::report::Fact;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
-
-/// The source of the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LogSource {
-    /// the machine's own log: /dev/kmsg, or var/log/dmesg in a captured tree
-    Own,
-    File(PathBuf),
-    Stdin,
-}
 
 /// The entries about clocks in a log.
 #[derive(Clone, Debug)]
@@ -35,33 +25,17 @@ impl KernelLog {
         };
         KernelLog { entries: text.map(|text| parse(&text)), named: false }
     }
-}
 
-/// The rest of a longer log is ignored. In practice the kernel's ring buffer has at most 16 MB.
-const MAX_BYTES: u64 = 64 << 20;
-
-impl LogSource {
-    /// Reads the log. It is an error if the user named a file, or stdin, and it is not readable.
-    pub fn read(&self, host: &Host) -> anyhow::Result<KernelLog> {
-        let mut bytes = Vec::new();
-        match self {
-            LogSource::Own => return Ok(KernelLog::own(host)),
-            LogSource::File(path) => File::open(path)
-                .and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes))
-                .map_err(|e| anyhow::anyhow!("could not read kernel log \"{}\": {}", path.display(), reason(&e)))?,
-            LogSource::Stdin => std::io::stdin()
-                .take(MAX_BYTES)
-                .read_to_end(&mut bytes)
-                .map_err(|e| anyhow::anyhow!("could not read the kernel log from stdin: {}", reason(&e)))?,
-        };
+    /// Parses a log that the user named. Returns an error if it cannot be a log.
+    pub fn named(bytes: &[u8]) -> Result<KernelLog, &'static str> {
         if bytes.contains(&0) {
-            anyhow::bail!("the kernel log is not text (it has NUL bytes)");
+            return Err("is not text (it has NUL bytes)");
         }
         // If a user may not read the log, dmesg prints only an error, to stderr.
         if bytes.trim_ascii().is_empty() {
-            anyhow::bail!("the kernel log is empty");
+            return Err("is empty");
         }
-        Ok(KernelLog { entries: Fact::Known(parse(&String::from_utf8_lossy(&bytes))), named: true })
+        Ok(KernelLog { entries: Fact::Known(parse(&String::from_utf8_lossy(bytes))), named: true })
     }
 }
 

@@ -5,7 +5,7 @@ pub mod capture;
 mod kernel_log;
 mod machine;
 
-pub use kernel_log::{FollowedLog, KernelLog, LogSource};
+pub use kernel_log::{FollowedLog, KernelLog};
 pub use machine::{about_clocks, activity_since, counters, own_use};
 
 use crate::human::reason;
