@@ -2,15 +2,15 @@
 
 use super::input::{self, Input};
 use super::values::{Format, limits, seconds};
-use super::{Hint, interrupt, print, progress, show};
+use super::{interrupt, print, progress, show};
 use crate::document;
+use crate::error::Error;
 use crate::host::check::judge;
 use crate::host::facts::{Host, KernelLog, capture};
 use crate::host::measure::Budget;
 use crate::host::survey;
 use crate::report::Report;
 use crate::report::thresholds::{Limits, Thresholds};
-use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use std::path::{Path, PathBuf};
 use timing_clock::Nanos;
@@ -21,10 +21,10 @@ const LEAST_S: f64 = 0.1;
 pub const DEFAULT_S: f64 = 4.0;
 const LONG_S: f64 = 300.0;
 
-const KERNEL_LOG_HINT: Hint = Hint("give the output of dmesg: sudo dmesg | pg_timing check --kernel-log -");
-const ROOT_HINT: Hint = Hint("give a captured tree: a directory that contains proc/ and sys/");
+const KERNEL_LOG_HINT: &str = "give the output of dmesg: sudo dmesg | pg_timing check --kernel-log -";
+const ROOT_HINT: &str = "give a captured tree: a directory that contains proc/ and sys/";
 
-const LIMITS_HINT: Hint = Hint("a warning comes first: give it the lower limit, as in -w read=100ns -c read=1us");
+const LIMITS_HINT: &str = "a warning comes first: give it the lower limit, as in -w read=100ns -c read=1us";
 
 const EXAMPLES: &str = "\
 Check this host if your user may not read the kernel log:
@@ -77,9 +77,8 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     let thresholds = Thresholds { warning, critical };
     if let Some(figure) = thresholds.contradiction() {
         let name = figure.name();
-        return Err(
-            anyhow!("the limit of {name} for a warning (-w) is above the one for critical (-c)").context(LIMITS_HINT)
-        );
+        let what = format!("the limit of {name} for a warning (-w) is above the one for critical (-c)");
+        return Err(Error::new(what, LIMITS_HINT).into());
     }
     let host = host(arguments.root.as_deref())?;
     let log = arguments.kernel_log.as_deref().map(kernel_log).unwrap_or_else(|| Ok(KernelLog::own(&host)))?;
@@ -108,16 +107,16 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
 const MAX_LOG_BYTES: u64 = 64 << 20;
 
 /// Reads the kernel log that the user named.
-fn kernel_log(path: &Path) -> anyhow::Result<KernelLog> {
+fn kernel_log(path: &Path) -> Result<KernelLog, Error> {
     let Input { name, bytes } = input::read(path, MAX_LOG_BYTES, KERNEL_LOG_HINT)?;
-    KernelLog::named(&bytes).map_err(|why| anyhow!("the kernel log {name} {why}").context(KERNEL_LOG_HINT))
+    KernelLog::named(&bytes).map_err(|why| Error::new(format!("the kernel log {name} {why}"), KERNEL_LOG_HINT))
 }
 
 /// Returns the captured tree in `root`, or this machine.
 pub fn host(root: Option<&Path>) -> anyhow::Result<Host> {
     match root {
         Some(root) if !root.is_dir() => {
-            Err(anyhow!("--root \"{}\" is not a directory", root.display()).context(ROOT_HINT))
+            Err(Error::new(format!("--root \"{}\" is not a directory", root.display()), ROOT_HINT).into())
         }
         Some(root) => Ok(Host::captured(root.into())),
         None => Ok(Host::live()),

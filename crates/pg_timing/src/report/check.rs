@@ -1,8 +1,8 @@
 //! The report of a host check, and the measured figures in it. The serde names are the JSON contract.
 
 use super::{
-    Activity, ClockReport, Clocksource, Cpus, Demoted, Drift, Fact, Finding, HostFacts, KernelReport, SYSTEM,
-    Skew, TscReport, Verdict,
+    Activity, ClockReport, Clocksource, Cpus, Demoted, Drift, Fact, Finding, HostFacts, KernelReport, SYSTEM, Skew,
+    TscReport, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
