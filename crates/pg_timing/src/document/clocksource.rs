@@ -2,9 +2,10 @@
 
 use super::host::{access, one_read};
 use super::{Block, Column, Document, Facts, Row, Table};
-use crate::human::{duration, seconds, times};
-use crate::report::{AccessPath, ClockReport, ClocksourceList, ClocksourceRow, ClocksourceState, SwitchEvent};
-use crate::report::{Grade, System, Vdso};
+use crate::human::{duration, times};
+use crate::report::{
+    AccessPath, ClockReport, ClocksourceList, ClocksourceRow, ClocksourceState, System, Vdso, traits_of,
+};
 
 /// Returns the clock sources of a host, one row each, and below what each is.
 pub fn list(list: &ClocksourceList) -> Document {
@@ -74,30 +75,17 @@ fn note(row: &ClocksourceRow) -> Option<String> {
     })
 }
 
-/// Returns one step of a switch.
-pub fn event(event: &SwitchEvent) -> Document {
-    let blocks = match *event {
-        SwitchEvent::AlreadyCurrent { name } => {
-            vec![Block::Text(format!("The clock source is {name} already. Nothing to do."))]
-        }
-        SwitchEvent::UndoCommand { command } => {
-            vec![Block::Text("To undo this by hand, as root:".into()), Block::Command(command.into())]
-        }
-        SwitchEvent::Measured { old, new, overhead_ns } => comparison(old, new, overhead_ns),
-        SwitchEvent::Waiting { old, left } => {
-            vec![Block::Text(format!("{old} will be restored in {}. Ctrl-C restores it at once.", seconds(left.0)))]
-        }
-        SwitchEvent::Restored { message, stopped_after } => {
-            let stopped = stopped_after.map(|after| format!("Stopped after {}. ", seconds(after.0)));
-            vec![Block::Text(stopped.unwrap_or_default() + message)]
-        }
-        SwitchEvent::Kept { name, grade, old } => kept(name, grade, old),
-    };
-    Document::default().with(blocks)
+/// Returns how to undo a switch by hand.
+pub fn undo(old: &str) -> Document {
+    Document::default().with(vec![
+        Block::Text("To undo this by hand, as root:".into()),
+        Block::Command(System::Linux.switch_command(old)),
+        Block::Text(String::new()),
+    ])
 }
 
 /// Returns the old and the new clock source side by side.
-fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport), overhead_ns: Option<[f64; 2]>) -> Vec<Block> {
+pub fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> Document {
     let row = |(when, (name, clock)): (&str, (&str, &ClockReport))| match &clock.unavailable {
         Some(why) => Row::new([when, name, "-", "-", &format!("not measured: {why}")]),
         None => {
@@ -107,20 +95,20 @@ fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport), overhead_ns:
     };
     let rows = [("before", old), ("now", new)].into_iter().map(row);
     let mut blocks = vec![table(&["", "clock source", "one read", "step", "access"], rows)];
-    blocks.extend(difference(old, new, overhead_ns).map(Block::Text));
+    blocks.extend(difference(old, new).map(Block::Text));
     let (name, clock) = new;
     if clock.backward_steps > 0 {
         let (times, by) = (times(clock.backward_steps), duration(clock.largest_backward_ns));
         blocks.push(Block::Text(format!("Warning: with {name} the time went back {times}, by up to {by}.")));
     }
-    blocks
+    Document::default().with(blocks)
 }
 
 /// A smaller relative difference would be shown as 1.0 times.
 const SAME: f64 = 0.05;
 
 /// Returns what the difference means for EXPLAIN ANALYZE.
-fn difference(old: (&str, &ClockReport), new: (&str, &ClockReport), overhead_ns: Option<[f64; 2]>) -> Option<String> {
+fn difference(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> Option<String> {
     let (before, after) = (old.1.read_ns?, new.1.read_ns?);
     let noise = (old.1.read_spread_ns? + new.1.read_spread_ns?).max(SAME * before);
     if (after - before).abs() <= noise {
@@ -130,27 +118,29 @@ fn difference(old: (&str, &ClockReport), new: (&str, &ClockReport), overhead_ns:
         slower if slower > 1.0 => format!("costs {slower:.1} times as much as with {}", old.0),
         faster => format!("is {:.1} times as fast as with {}", 1.0 / faster, old.0),
     };
-    let [overhead_before, overhead_after] = overhead_ns?.map(duration);
+    let overhead = |clock: &ClockReport| clock.overhead_per_node_ns().map(duration);
     Some(format!(
         "A read with {} {change}. EXPLAIN ANALYZE now adds up to about {} per row and plan node; before, up to about {}.",
-        new.0, overhead_after, overhead_before,
+        new.0,
+        overhead(new.1)?,
+        overhead(old.1)?,
     ))
 }
 
 /// Returns how to make the switch permanent, how to undo it, and its risk.
-fn kept(name: &str, grade: Option<Grade>, old: &str) -> Vec<Block> {
+pub fn kept(name: &str, old: &str) -> Document {
     let mut risk =
         format!("if the kernel selected {old} for a reason (see pg_timing check), time may be unreliable with {name}");
     if name == "tsc" {
         risk += "; do not use the boot parameter tsc=reliable, which also switches off the kernel's checks";
     }
-    if matches!(grade, Some(Grade::Slow | Grade::Stalls | Grade::Coarse)) {
+    if traits_of(name).is_some_and(|traits| !traits.is_good()) {
         risk += "; programs that read the time become slower or get coarse times, and a large host can stall";
     }
     let facts = [("permanent:", System::Linux.make_permanent(name)), ("risk:", risk), ("undo:", String::new())];
-    vec![
+    Document::default().with(vec![
         Block::Text(format!("The clock source stays {name} until the next restart.")),
         Block::Facts(Facts::new(11, facts)),
         Block::Command(System::Linux.switch_command(old)),
-    ]
+    ])
 }

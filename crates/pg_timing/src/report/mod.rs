@@ -29,8 +29,8 @@ pub use clock::{
     Percentiles, QUARTZ_PPM, SETTABLE_CLOCK, SYSTEM, TscReport, VISIBLE_NS,
 };
 pub use clocksource::{
-    ClocksourceList, ClocksourceRow, ClocksourceState, ClocksourceTraits, Grade, SHOW_CLOCKSOURCES, SwitchEvent,
-    System, Vdso, best_first, is_cut_name, traits_of,
+    ClocksourceList, ClocksourceRow, ClocksourceState, ClocksourceTraits, Grade, SHOW_CLOCKSOURCES, System, Vdso,
+    best_first, is_cut_name, traits_of,
 };
 pub use explain::{
     Capture, ExplainReport, ExplainedNode, LiveRuns, PlanFormat, PlanSource, RunSample, SelfTime, Spread, Timed,
