@@ -214,14 +214,6 @@ pub enum MessageLevel {
 /// By this time the kernel has selected its clock source: refining the TSC's rate takes a second, drivers take longer.
 const BOOT_COMPLETE_S: f64 = 60.0;
 
-/// A switch after the boot.
-pub struct LateSwitch<'a> {
-    pub from: Option<&'a str>,
-    pub to: &'a str,
-    /// seconds since boot
-    pub seconds: f64,
-}
-
 impl KernelReport {
     /// Returns whether the log has a message that a screen should show.
     pub fn has_notes(&self) -> bool {
@@ -233,12 +225,12 @@ impl KernelReport {
         self.switches.last().map(|last| last.to.as_str()).filter(|last| *last != current)
     }
 
-    /// Returns the last switch after the boot.
-    pub fn late_switch(&self) -> Option<LateSwitch<'_>> {
+    /// Returns the last switch after the boot: the clock source before, the new one, and seconds since boot.
+    pub fn late_switch(&self) -> Option<(Option<&str>, &str, f64)> {
         let late = |switch: &Switch| switch.seconds.filter(|seconds| *seconds > BOOT_COMPLETE_S);
         let nth = self.switches.iter().rposition(|switch| late(switch).is_some())?;
-        let (switch, before) = (&self.switches[nth], nth.checked_sub(1).map(|nth| &self.switches[nth]));
-        Some(LateSwitch { from: before.map(|before| before.to.as_str()), to: &switch.to, seconds: late(switch)? })
+        let from = nth.checked_sub(1).map(|before| self.switches[before].to.as_str());
+        Some((from, &self.switches[nth].to, late(&self.switches[nth])?))
     }
 }
 

@@ -38,7 +38,7 @@ pub use explain::{
 };
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};
-pub use host::{Demoted, KernelMessage, KernelReport, LateSwitch, MessageLevel, Switch};
+pub use host::{Demoted, KernelMessage, KernelReport, MessageLevel, Switch};
 pub use log::{LogHost, LogPlace, LogReport, LogTotal, LoggedStatement, RankChange, SkippedPlans};
 pub use monitor::{
     ClockTotals, Collector, CounterRate, EventKind, FastTiming, MonitorEvent, MonitorReport, OwnUse, ServerReport,

@@ -2,8 +2,8 @@
 
 use super::{alarm, ok, unknown, warning};
 use crate::report::{
-    ClocksourceParameter, Fact, Finding, Fix, Grade, LateSwitch, Report, SHOW_CLOCKSOURCES, System, best_first,
-    finding_id, traits_of,
+    ClocksourceParameter, Fact, Finding, Fix, Grade, Report, SHOW_CLOCKSOURCES, System, best_first, finding_id,
+    traits_of,
 };
 
 /// `clocksource-changed`: did the kernel's clock source change after boot?
@@ -27,7 +27,7 @@ pub fn clocksource_changed(report: &Report) -> Finding {
     if kernel.switches.iter().any(|switch| switch.seconds.is_none()) {
         return unknown("the kernel log has no times since boot");
     }
-    let Some(LateSwitch { from, to, seconds }) = kernel.late_switch() else {
+    let Some((from, to, seconds)) = kernel.late_switch() else {
         return ok(if kernel.since_boot {
             "the clock source is the one that the kernel selected at boot"
         } else {

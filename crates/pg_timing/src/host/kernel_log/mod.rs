@@ -19,6 +19,7 @@ mod tests;
 use super::facts::about_clocks;
 use super::pattern::Fields;
 use crate::report::Demoted;
+use anstream::adapter::strip_str;
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -62,8 +63,6 @@ impl Message {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KernelClockLog {
     pub messages: Vec<Message>,
-    /// number of all lines
-    pub lines: usize,
     /// The log may lack the beginning of this boot: the kernel overwrote it, or someone cleared or filtered the log.
     /// Then a missing message proves nothing.
     pub truncated: bool,
@@ -77,8 +76,8 @@ pub fn parse(text: &str) -> KernelClockLog {
     let text = as_lines(text);
     let (mut log, mut first) = (KernelClockLog::default(), None);
     for line in text.lines() {
-        log.lines += 1;
-        let line = without_colors(line);
+        // `dmesg --color=always`, `grep --color=always`
+        let line = if line.contains('\u{1b}') { strip_str(line).to_string().into() } else { Cow::from(line) };
         let found = message(&line);
         first = first.or_else(|| match &found {
             Some(message) => message.seconds,
@@ -149,17 +148,6 @@ impl Record {
     }
 }
 
-/// Returns the line without colors (`dmesg --color=always`, `grep --color=always`).
-fn without_colors(line: &str) -> Cow<'_, str> {
-    let Some((first, colored)) = line.split_once('\u{1b}') else { return line.into() };
-    let text = |part| {
-        let parameters = str::strip_prefix(part, '[')?.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
-        parameters.strip_prefix(|c: char| c.is_ascii_alphabetic())
-    };
-    let parts = colored.split('\u{1b}').map(|part| text(part).unwrap_or(part));
-    [first].into_iter().chain(parts).collect::<String>().into()
-}
-
 /// Longer lines are not the kernel's: its records have at most 1024 bytes.
 const MAX_LINE: usize = 4096;
 
@@ -168,7 +156,7 @@ fn message(line: &str) -> Option<Message> {
     if line.len() > MAX_LINE {
         return None;
     }
-    let table::Found { row, meaning, found } = table::message(line)?;
+    let (row, found) = table::message(line)?;
     let frame = frame::of(&line[..found.start])?;
     let text = line[frame.begin..].trim_end();
     let text = match row.kind {
@@ -183,7 +171,7 @@ fn message(line: &str) -> Option<Message> {
         seconds: frame.seconds,
         stamp: frame.stamp,
         text: text.replace('\t', " ").chars().filter(|c| !c.is_control()).collect(),
-        meaning,
+        meaning: row.meaning(&found.fields),
         fields: found.fields,
     })
 }

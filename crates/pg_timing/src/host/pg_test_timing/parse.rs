@@ -530,7 +530,8 @@ impl Table {
 
     /// Notes a `...`.
     fn elision(&mut self) {
-        self.damaged |= self.elided_at.is_some();
+        // PostgreSQL prints a `...` before the longest duration, and only there.
+        self.damaged |= self.kind == Kind::Histogram || self.elided_at.is_some();
         self.elided_at = Some(self.rows.len());
     }
 
@@ -557,14 +558,8 @@ impl Table {
 
     /// Returns whether all rows are there. `total`: the number of readings.
     fn is_complete(&self, total: f64) -> bool {
-        // PostgreSQL prints a `...` before the longest duration, and only there.
-        let is_own = |at: usize| self.kind == Kind::Observed && at + 1 == self.rows.len();
-        !self.damaged
-            && self.elided_at.is_none_or(is_own)
-            && !self.has_gap()
-            && total > 0.0
-            && self.shares_agree(total)
-            && self.is_whole()
+        let is_own = self.elided_at.is_none_or(|at| at + 1 == self.rows.len());
+        !self.damaged && is_own && !self.has_gap() && total > 0.0 && self.shares_agree(total) && self.is_whole()
     }
 
     /// Returns whether a row within the histogram is missing. Every version also prints empty rows, starting at 0.

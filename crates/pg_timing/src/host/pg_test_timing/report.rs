@@ -188,14 +188,6 @@ impl Figures<'_> {
     }
 }
 
-/// A clock source in the text.
-struct Stated<'a> {
-    position: usize,
-    /// the current one, or the available ones
-    current: bool,
-    names: Vec<&'a str>,
-}
-
 /// Completes the reports of the outputs in a text, in their order.
 pub fn complete(text: &str, outputs: &[Output], reports: &mut [Report]) {
     let log = kernel_log::parse(text);
@@ -203,13 +195,14 @@ pub fn complete(text: &str, outputs: &[Output], reports: &mut [Report]) {
     let stated = clock_sources(text);
     for (output, report) in outputs.iter().zip(&mut *reports) {
         // Among several outputs, a clock source belongs to those after it.
-        let applies = |one: &&Stated| outputs.len() == 1 || one.position < output.position;
-        let last = |current: bool| stated.iter().rev().filter(|one| one.current == current).find(applies);
-        if let Some(current) = last(true) {
-            report.clocksource.current = Fact::Known(current.names[0].into());
-        }
-        if let Some(available) = last(false) {
-            report.clocksource.available = Fact::Known(available.names.iter().map(|name| (*name).into()).collect());
+        for (position, is_current, names) in &stated {
+            match (outputs.len() == 1 || *position < output.position, is_current) {
+                (true, true) => report.clocksource.current = Fact::Known(names[0].into()),
+                (true, false) => {
+                    report.clocksource.available = Fact::Known(names.iter().map(|name| (*name).into()).collect());
+                }
+                (false, _) => {}
+            }
         }
         if kernel.recognized_lines > 0 {
             survey::complete(&log, &mut report.host, &mut report.clocksource);
@@ -222,9 +215,9 @@ pub fn complete(text: &str, outputs: &[Output], reports: &mut [Report]) {
     }
 }
 
-/// Returns the clock sources in the text: the output of cat and grep, and what echo wrote. A line of several names lists the
-/// available ones.
-fn clock_sources(text: &str) -> Vec<Stated<'_>> {
+/// Returns the clock sources in the text: the position, whether it is the current one, and the names. They are from the output of
+/// cat and grep, and from what echo wrote. A line of several names lists the available ones.
+fn clock_sources(text: &str) -> Vec<(usize, bool, Vec<&str>)> {
     let mut stated = Vec::new();
     // Whether the last file that the text names is that of the available ones.
     let mut of_available: Option<bool> = None;
@@ -238,7 +231,7 @@ fn clock_sources(text: &str) -> Vec<Stated<'_>> {
         let echoed = echoed.and_then(|(_, rest)| names(rest.split_whitespace().next()?.trim_matches(['"', '\''])));
         let value = body.rsplit_once("_clocksource:").map_or(body, |(_, value)| value);
         if let Some(names) = echoed.or_else(|| names(value).filter(|_| of_available.is_some())) {
-            stated.push(Stated { position, current: names.len() == 1 && of_available != Some(true), names });
+            stated.push((position, names.len() == 1 && of_available != Some(true), names));
         }
     }
     stated
@@ -367,7 +360,7 @@ mod tests {
     }
 
     fn found(text: &str) -> Vec<(bool, Vec<&str>)> {
-        clock_sources(text).into_iter().map(|one| (one.current, one.names)).collect()
+        clock_sources(text).into_iter().map(|(_, is_current, names)| (is_current, names)).collect()
     }
 
     #[test]

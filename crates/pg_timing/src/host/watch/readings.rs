@@ -80,7 +80,9 @@ impl ClockReader {
         // A slow clock takes longer than the limit, because each clock is read for at least one block. An interruption takes
         // no CPU time: a pause of seconds must not stop the readings for an hour.
         self.skip = ((thread_cpu_s() - cpu_start_s).min(seconds) / self.allowed_s) as u64;
-        Some((Collector { name: "clocks", seconds, error: no_figures(&self.figures) }, activity))
+        let system = self.figures.iter().find(|clock| clock.name == SYSTEM);
+        let error = system.and_then(|clock| clock.unavailable.clone());
+        Some((Collector { name: "clocks", seconds, error }, activity))
     }
 }
 
@@ -88,14 +90,6 @@ impl ClockReader {
 fn thread_cpu_s() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
-
-/// Returns why PostgreSQL's clock has no figures.
-fn no_figures(figures: &[ClockReport]) -> Option<String> {
-    match figures.iter().find(|clock| clock.name == SYSTEM) {
-        None => Some("PostgreSQL's clock is missing".into()),
-        Some(clock) => clock.unavailable.clone(),
-    }
 }
 
 /// The number of intervals: five minutes by default.
