@@ -116,9 +116,9 @@ pub fn clock(name: &str, permission: Result<(), Refused>) -> Option<Box<dyn Cloc
 pub fn clocks(permission: Result<(), Refused>) -> Clocks {
     let mut clocks = Clocks::default();
     let vdso = permission.map_err(|why| format!("the vDSO reads the CPU's counter, and {why}"));
-    add(&mut clocks, SYSTEM, System::default(), MAIN, vdso.clone());
+    add(&mut clocks, SYSTEM, vdso.clone().map(|()| System::default()), MAIN, false);
     add_counters(&mut clocks);
-    add(&mut clocks, "system_syscall", SystemSyscall::default(), MINOR, Ok(()));
+    add(&mut clocks, "system_syscall", Ok(SystemSyscall::default()), MINOR, false);
     #[cfg(any(target_os = "linux", target_os = "android"))]
     add_existing::<{ libc::CLOCK_MONOTONIC_RAW }>(&mut clocks, "monotonic_raw", vdso.clone());
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -148,30 +148,25 @@ fn add_counters(clocks: &mut Clocks) {
     add_counter(clocks, cntvct, Cntvct::new(), MAIN);
 }
 
-fn add_counter<C: Clock + 'static>(clocks: &mut Clocks, name: &'static str, clock: Result<C, Refused>, weight: f64) {
-    match clock {
-        Ok(clock) => clocks.push(Ok(Box::new(Meter::new(name, clock, weight, true)))),
-        Err(why) => clocks.push(Err((name, why.to_string()))),
-    }
-}
-
 fn add<C: Clock + 'static>(
     clocks: &mut Clocks,
     name: &'static str,
-    clock: C,
+    clock: Result<C, String>,
     weight: f64,
-    permission: Result<(), String>,
+    is_counter: bool,
 ) {
-    match permission {
-        Ok(()) => clocks.push(Ok(Box::new(Meter::new(name, clock, weight, false)))),
-        Err(why) => clocks.push(Err((name, why))),
-    }
+    let meter = clock.map(|clock| Box::new(Meter::new(name, clock, weight, is_counter)) as Box<dyn ClockMeter>);
+    clocks.push(meter.map_err(|why| (name, why)));
+}
+
+fn add_counter<C: Clock + 'static>(clocks: &mut Clocks, name: &'static str, clock: Result<C, Refused>, weight: f64) {
+    add(clocks, name, clock.map_err(|why| why.to_string()), weight, true);
 }
 
 fn add_existing<const ID: libc::clockid_t>(clocks: &mut Clocks, name: &'static str, permission: Result<(), String>) {
     let clock = Posix::<ID>;
     let permission = if clock.exists() { permission } else { Err("this kernel does not have this clock".into()) };
-    add(clocks, name, clock, MINOR, permission);
+    add(clocks, name, permission.map(|()| clock), MINOR, false);
 }
 
 #[cfg(test)]

@@ -256,12 +256,8 @@ fn tsc(report: &Report) -> Option<String> {
     if !tsc.distrust.is_empty() {
         parts.push(format!("not safe to read directly: {}", tsc.distrust.join("; ")));
     }
-    if let (Some(calibrated), Some(rate)) = (tsc.calibrated_khz, tsc.frequency_khz.known()) {
-        let percent = (calibrated - rate) / rate * 100.0;
-        let differs =
-            if percent.abs() < 1.0 { format!("{:+.0} ppm", percent * 1e4) } else { format!("{percent:+.1}%") };
-        parts.push(format!("PostgreSQL's own calibration, which may be wrong by up to 1000 ppm, differs by {differs}"));
-    }
+    let calibrated = tsc.calibrated_khz.map(khz);
+    parts.extend(calibrated.map(|khz| format!("{khz} by PostgreSQL's own calibration, which may be 1000 ppm off")));
     if report.origin != Origin::PgTestTiming && tsc.counter == "rdtsc" {
         parts.extend(tsc.used_by_default.map(|by_default| match by_default {
             true => "PostgreSQL 19 uses it by default".to_string(),

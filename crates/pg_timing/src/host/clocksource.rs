@@ -30,13 +30,11 @@ pub fn list(host: &Host, measure: impl FnOnce() -> ClockReport) -> Result<Clocks
         _ => {}
     }
     let row = |name: &str, state| ClocksourceRow { name: name.into(), state, traits: traits_of(name) };
-    let mut rows: Vec<ClocksourceRow> = names
-        .iter()
-        .map(|name| match clocksource.current.known() == Some(name) {
-            true => row(name, ClocksourceState::Current),
-            false => row(name, ClocksourceState::Available),
-        })
-        .collect();
+    let state = |name| match clocksource.current.known() == Some(name) {
+        true => ClocksourceState::Current,
+        false => ClocksourceState::Available,
+    };
+    let mut rows: Vec<ClocksourceRow> = names.iter().map(|name| row(name, state(name))).collect();
     rows.extend(host.refused_timecounters().iter().map(|name| row(name, ClocksourceState::NegativeQuality)));
     rows.extend(missing_tsc(host, &names).map(|state| row("tsc", state)));
     rows.sort_by_key(|row| row.state != ClocksourceState::Current);

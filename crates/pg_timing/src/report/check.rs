@@ -5,7 +5,6 @@ use super::{
     TscReport, Verdict,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The source of the figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,7 +92,7 @@ impl Report {
 
     /// Reads a report from JSON.
     pub fn from_json(json: &[u8]) -> Option<Report> {
-        let written: Value = serde_json::from_slice(json).ok()?;
+        let written: serde_json::Value = serde_json::from_slice(json).ok()?;
         written.get("clocks")?.as_array()?;
         serde_json::from_value(written).ok()
     }

@@ -18,7 +18,7 @@ mod tests;
 
 use super::facts::about_clocks;
 use super::pattern::Fields;
-use crate::report::Demoted;
+use crate::report::{Demoted, KernelMessage};
 use anstream::adapter::strip_str;
 use serde::Deserialize;
 use serde_json::Value;
@@ -31,16 +31,9 @@ pub use table::{Kind, RateSource};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
     pub kind: Kind,
-    pub level: Level,
-    /// seconds since boot, by the kernel's clock
-    pub seconds: Option<f64>,
-    /// wall-clock time, as printed before the message
-    pub stamp: Option<String>,
-    /// the kernel's own text
-    pub text: String,
-    /// empty if the message only carries figures
-    pub meaning: &'static str,
     pub fields: Fields,
+    /// what a screen can show of it
+    pub shown: KernelMessage,
 }
 
 impl Message {
@@ -52,10 +45,8 @@ impl Message {
 
     /// Returns the message as dmesg prints it.
     pub fn line(&self) -> String {
-        match self.seconds {
-            Some(seconds) => format!("[{seconds:12.6}] {}", self.text),
-            None => self.text.clone(),
-        }
+        let text = &self.shown.text;
+        self.shown.seconds.map_or_else(|| text.clone(), |seconds| format!("[{seconds:12.6}] {text}"))
     }
 }
 
@@ -80,7 +71,7 @@ pub fn parse(text: &str) -> KernelClockLog {
         let line = if line.contains('\u{1b}') { strip_str(line).to_string().into() } else { Cow::from(line) };
         let found = message(&line);
         first = first.or_else(|| match &found {
-            Some(message) => message.seconds,
+            Some(message) => message.shown.seconds,
             None => frame::of(line.get(..line.find(']')? + 1)?)?.seconds,
         });
         log.messages.extend(found);
@@ -165,15 +156,16 @@ fn message(line: &str) -> Option<Message> {
         Kind::CommandLine => command_line(found.fields.text("line")?)?,
         _ => text.to_string(),
     };
-    Some(Message {
-        kind: row.kind,
-        level: row.level,
+    let shown = KernelMessage {
         seconds: frame.seconds,
         stamp: frame.stamp,
         text: text.replace('\t', " ").chars().filter(|c| !c.is_control()).collect(),
-        meaning: row.meaning(&found.fields),
-        fields: found.fields,
-    })
+        meaning: row.meaning(&found.fields).into(),
+        level: row.level,
+        times: 1,
+        last_seconds: None,
+    };
+    Some(Message { kind: row.kind, fields: found.fields, shown })
 }
 
 /// Returns the boot parameters about clocks, if there are any. Others can contain addresses and keys.

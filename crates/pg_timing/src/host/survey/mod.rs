@@ -162,10 +162,10 @@ pub fn kernel_report(log: &KernelClockLog) -> KernelReport {
         other_host: None,
         since_boot: !log.truncated,
         demotion: log.demotion(),
-        unstable: boot.iter().any(|message| message.level == Level::Fault),
+        unstable: boot.iter().any(|message| message.shown.level == Level::Fault),
         switches: log
             .of(Kind::Switched)
-            .map(|message| Switch { seconds: message.seconds, to: message.source().into() })
+            .map(|message| Switch { seconds: message.shown.seconds, to: message.source().into() })
             .collect(),
         firmware_bug: log.of(Kind::FirmwareBug).next().is_some(),
         refused: log.of(Kind::Refused).next_back().map(|message| message.source().into()),
@@ -174,25 +174,17 @@ pub fn kernel_report(log: &KernelClockLog) -> KernelReport {
 
 /// Returns the messages that mean something. One that comes again and again is counted.
 fn messages(boot: &[Message]) -> Vec<KernelMessage> {
-    let mut shown: Vec<KernelMessage> = Vec::new();
-    for message in boot.iter().filter(|message| !message.meaning.is_empty()) {
-        let is_repeated = message.level < Level::Fault && !matches!(message.kind, Kind::Switched | Kind::Timecounter);
-        if let Some(first) = shown.iter_mut().find(|first| is_repeated && first.meaning == message.meaning) {
+    let mut all: Vec<KernelMessage> = Vec::new();
+    for Message { kind, shown, .. } in boot.iter().filter(|message| !message.shown.meaning.is_empty()) {
+        let is_repeated = shown.level < Level::Fault && !matches!(kind, Kind::Switched | Kind::Timecounter);
+        if let Some(first) = all.iter_mut().find(|first| is_repeated && first.meaning == shown.meaning) {
             first.times += 1;
-            first.last_seconds = message.seconds;
-        } else if shown.len() < MAX_MESSAGES {
-            shown.push(KernelMessage {
-                seconds: message.seconds,
-                stamp: message.stamp.clone(),
-                text: message.text.clone(),
-                meaning: message.meaning.into(),
-                level: message.level,
-                times: 1,
-                last_seconds: None,
-            });
+            first.last_seconds = shown.seconds;
+        } else if all.len() < MAX_MESSAGES {
+            all.push(shown.clone());
         }
     }
-    shown
+    all
 }
 
 /// Completes facts that are missing if only the log is there: the kernel's version and boot parameters, the last clock source,
@@ -247,7 +239,7 @@ fn last_clocksource(log: &KernelClockLog) -> Option<String> {
     let last = boot.iter().rposition(|message| matches!(message.kind, Kind::Switched | Kind::Current))?;
     let name = boot[last].source();
     let same = |other: &str| other == name || is_tsc(other) && is_tsc(name);
-    let kept = boot[last..].iter().all(|message| message.level < Level::Fault || !same(message.source()));
+    let kept = boot[last..].iter().all(|message| message.shown.level < Level::Fault || !same(message.source()));
     kept.then(|| name.into())
 }
 
