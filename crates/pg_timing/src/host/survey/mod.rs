@@ -191,13 +191,9 @@ fn messages(boot: &[Message]) -> Vec<KernelMessage> {
 /// FreeBSD's timecounters, and the timer of an old Linux.
 pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut Clocksource) {
     let field = |kind: Kind, name: &str| log.of(kind).next_back().and_then(|message| message.fields.text(name));
-    if let (None, Some(version)) = (facts.kernel.known(), field(Kind::Boot, "version")) {
-        facts.kernel = Fact::Known(format!("Linux {version}"));
-    }
-    if let (None, Some(line)) = (facts.boot_parameters.known(), field(Kind::CommandLine, "line")) {
-        let words = line.split_whitespace().filter(|word| about_clocks(word));
-        facts.boot_parameters = Fact::Known(words.map(String::from).collect());
-    }
+    fill(&mut facts.kernel, field(Kind::Boot, "version").map(|version| format!("Linux {version}")));
+    let words = |line: &str| line.split_whitespace().filter(|word| about_clocks(word)).map(String::from).collect();
+    fill(&mut facts.boot_parameters, field(Kind::CommandLine, "line").map(words));
     let named =
         log.this_boot().iter().flat_map(|message| [message.fields.text("source"), message.fields.text("watchdog")]);
     let hypervisor = named.flatten().find_map(|name| match name {
@@ -206,30 +202,28 @@ pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut C
         name if name.starts_with("hyperv") => Some("Hyper-V"),
         _ => None,
     });
-    if let (None, Some(hypervisor)) = (facts.virtualization.known(), hypervisor) {
-        facts.virtualization = Fact::Known(hypervisor.into());
-    }
-    if let (None, Some(current)) = (clocksource.current.known(), last_clocksource(log)) {
-        clocksource.current = Fact::Known(current);
-    } else if let (Some(name), None, None) =
-        (log.old_clocksource(), clocksource.current.known(), clocksource.available.known())
-    {
+    fill(&mut facts.virtualization, hypervisor.map(String::from));
+    fill(&mut clocksource.current, last_clocksource(log));
+    if clocksource.current.known().is_none() && clocksource.available.known().is_none() {
         // This kernel has only one clock source.
-        clocksource.current = Fact::Known(name.into());
-        clocksource.available = Fact::Known(vec![name.into()]);
+        let old = log.old_clocksource().map(String::from);
+        fill(&mut clocksource.available, old.clone().map(|name| vec![name]));
+        fill(&mut clocksource.current, old);
     }
     let quality =
         |message: &Message| Some((message.fields.number::<i64>("quality")?, message.fields.text("name")?.to_string()));
     let timecounters: Vec<(i64, String)> = log.of(Kind::Timecounter).filter_map(quality).collect();
-    if timecounters.is_empty() || facts.kernel.known().is_some_and(|kernel| !kernel.starts_with("FreeBSD")) {
-        return;
-    }
-    if facts.kernel.known().is_none() {
-        facts.kernel = Fact::Known("FreeBSD".into());
-    }
-    if clocksource.available.known().is_none() {
+    if !timecounters.is_empty() && facts.kernel.known().is_none_or(|kernel| kernel.starts_with("FreeBSD")) {
+        fill(&mut facts.kernel, Some("FreeBSD".into()));
         // The current one may be another than the best, because a sysctl selects it.
-        clocksource.available = Fact::Known(selectable_timecounters(timecounters));
+        fill(&mut clocksource.available, Some(selectable_timecounters(timecounters)));
+    }
+}
+
+/// Sets a fact that is not known.
+fn fill<T>(fact: &mut Fact<T>, value: Option<T>) {
+    if let (None, Some(value)) = (fact.known(), value) {
+        *fact = Fact::Known(value);
     }
 }
 
