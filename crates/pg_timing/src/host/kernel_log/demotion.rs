@@ -174,10 +174,22 @@ impl<'a> Event<'a> {
 /// Returns bounds of a watchdog's rate.
 fn watchdog_mhz(log: &KernelClockLog, watchdog: &str) -> Option<(f64, f64)> {
     match watchdog {
-        "hpet" => Some(log.of(Kind::Rate(RateSource::Hpet)).find_map(mhz).map_or(HPET_MHZ, |mhz| (mhz, mhz))),
+        "hpet" => Some(hpet_mhz(log).map_or(HPET_MHZ, |mhz| (mhz, mhz))),
         "acpi_pm" => Some((ACPI_PM_MHZ, ACPI_PM_MHZ)),
         // Clocks of hypervisors count nanoseconds.
         "xen" | "kvm-clock" => Some((1e3, 1e3)),
         _ => None,
     }
+}
+
+/// Returns the HPET's rate.
+///
+/// When the kernel registers a clock source, it prints a number of cycles, and their duration minus 11% for adjustments of
+/// the clock and divided by two (`clocks_calc_max_nsecs`).
+fn hpet_mhz(log: &KernelClockLog) -> Option<f64> {
+    let registered = |message: &Message| {
+        let (cycles, ns) = (message.fields.hex("cycles")?, message.fields.number::<u64>("idle_ns")?);
+        (cycles > 0 && ns > 0 && message.source() == "hpet").then(|| cycles as f64 * 0.89 / 2.0 / ns as f64 * 1e3)
+    };
+    log.of(Kind::Rate(RateSource::Hpet)).find_map(mhz).or_else(|| log.of(Kind::Registered).find_map(registered))
 }

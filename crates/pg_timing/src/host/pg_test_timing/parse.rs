@@ -152,8 +152,6 @@ enum Sentence {
     TscCalibrated,
     TscNotUsable,
     TscByDefault(bool),
-    /// the calibrated rate is too far from the one in use, which ends the output
-    TscWarning,
 }
 
 /// Every sentence, in the wording of every version.
@@ -186,7 +184,6 @@ const SENTENCES: &[(&str, Sentence)] = {
         ("TSC clock source is not usable", TscNotUsable),
         ("TSC clock source will be used by default", TscByDefault(true)),
         ("TSC clock source will not be used by default", TscByDefault(false)),
-        ("Calibrated TSC frequency differs by {percent}%", TscWarning),
     ]
 };
 
@@ -225,8 +222,6 @@ struct Reader {
     table: Option<Table>,
     /// whether a heading named a clock, as in PostgreSQL 19
     headed: bool,
-    /// whether PostgreSQL ended the output with its warning
-    warned: bool,
     /// where the current line begins
     position: usize,
 }
@@ -276,8 +271,8 @@ impl Reader {
     fn start(&mut self) -> &mut Output {
         self.close_table();
         let output = std::mem::replace(&mut self.open, Output { position: self.position, ..Output::default() });
-        self.done.extend(finish(output, self.headed, self.warned));
-        (self.headed, self.warned) = (false, false);
+        self.done.extend(finish(output, self.headed));
+        self.headed = false;
         &mut self.open
     }
 
@@ -367,7 +362,7 @@ impl Reader {
                 tsc.distrust = vec!["PostgreSQL 19 could not use the TSC".into()];
             }
             Sentence::TscByDefault(by_default) => tsc.used_by_default = tsc.used_by_default.or(Some(by_default)),
-            _ => self.warned = true,
+            _ => {}
         }
     }
 
@@ -398,7 +393,7 @@ fn after_source(text: &str) -> &str {
 }
 
 /// Returns the output, if it has a figure.
-fn finish(mut output: Output, headed: bool, warned: bool) -> Option<Output> {
+fn finish(mut output: Output, headed: bool) -> Option<Output> {
     // The clock that went back has no figures. Without a heading, it has no name either.
     let last = output.clocks.pop_if(|clock| clock.is_bare()).filter(|_| output.went_back && headed);
     output.clocks.retain(|clock| !clock.is_bare());
@@ -407,7 +402,7 @@ fn finish(mut output: Output, headed: bool, warned: bool) -> Option<Output> {
     let lists = output.clocks.iter().filter(|clock| !clock.observed.is_empty()).count();
     // PostgreSQL 19 prints lines about the TSC after its clocks.
     let ends = match &output.tsc {
-        Some(tsc) => warned || is_whole(tsc),
+        Some(tsc) => is_whole(tsc),
         None => !output.clocks.iter().any(|clock| clock.name.starts_with("rdtsc")),
     };
     output.cut_off |= !output.clocks.iter().all(is_complete)
