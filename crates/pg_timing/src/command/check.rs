@@ -92,7 +92,8 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     };
     judge(&mut report);
     if let Some(target) = &target {
-        write_capture(&host, &log, &report, target)?;
+        interrupt::ignore_file_size_signal();
+        capture::write(&host, &log, &report, target)?;
     }
     match (arguments.nagios, arguments.format) {
         (true, _) => print(&document::nagios::check(&report, &thresholds))?,
@@ -137,10 +138,4 @@ fn measure(limit: Nanos, host: &Host, log: &KernelLog) -> anyhow::Result<Report>
     let bar = progress::bar("measuring");
     let budget = Budget::new(limit, &stop);
     Ok(survey::live(host, log, limit, &budget, &mut |done| progress::show(bar.as_ref(), done)))
-}
-
-fn write_capture(host: &Host, log: &KernelLog, report: &Report, target: &capture::Target) -> anyhow::Result<()> {
-    let lines = log.entries.known().map(|entries| entries.lines_about_clocks()).unwrap_or_default();
-    interrupt::ignore_file_size_signal();
-    capture::write(host, &lines, report, target)
 }

@@ -37,7 +37,7 @@ impl Severity {
 }
 
 /// The result of one check. It is decided and worded in one place (`check/`), and all outputs show the same text.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
     /// stable id, see docs/findings.md
@@ -83,14 +83,7 @@ pub struct Verdict {
 
 impl Finding {
     pub fn new(id: &str, severity: Severity, summary: impl Into<String>) -> Finding {
-        Finding {
-            id: id.into(),
-            severity,
-            summary: summary.into(),
-            evidence: Vec::new(),
-            why: String::new(),
-            fix: Vec::new(),
-        }
+        Finding { id: id.into(), severity, summary: summary.into(), ..Finding::default() }
     }
 
     pub fn evidence(mut self, line: impl Into<String>) -> Finding {

@@ -4,7 +4,8 @@
 //! A path is resolved only once. All later steps use open directories and names without a slash.
 
 use super::machine::{ASSET_TAG, AZURE_TAG, CapturedCpuid, GVISOR_VERSION};
-use super::{AVAILABLE_CLOCKSOURCE, CURRENT_CLOCKSOURCE, Host, json_path};
+use super::{AVAILABLE_CLOCKSOURCE, CURRENT_CLOCKSOURCE, Host, KernelLog, json_path};
+use crate::host::kernel_log::KernelClockLog;
 use crate::report::{Fact, Measured, Report};
 use crate::{error, output_file};
 use anyhow::Context;
@@ -196,7 +197,7 @@ const CPUINFO: &[&str] = &[
 ];
 
 /// Writes the facts of this machine, the lines about clocks in its kernel log, and the figures.
-pub fn write(host: &Host, log: &[String], report: &Report, target: &Target) -> anyhow::Result<()> {
+pub fn write(host: &Host, log: &KernelLog, report: &Report, target: &Target) -> anyhow::Result<()> {
     Ok(target.write(&files(host, log, report)?)?)
 }
 
@@ -207,7 +208,7 @@ fn add_json(files: &mut Files, name: &str, value: &impl serde::Serialize) -> any
 }
 
 /// Returns the files of the tree.
-fn files(host: &Host, log: &[String], report: &Report) -> anyhow::Result<Files> {
+fn files(host: &Host, log: &KernelLog, report: &Report) -> anyhow::Result<Files> {
     let mut files = Files::default();
     for path in COPIED {
         if let Fact::Known(text) = host.read(path) {
@@ -230,6 +231,7 @@ fn files(host: &Host, log: &[String], report: &Report) -> anyhow::Result<Files> 
     if report.host.platform == Fact::Known("Firecracker".into()) {
         files.add("/sys/firmware/acpi/tables/DSDT", "FIRECK\n");
     }
+    let log = log.entries.known().map(KernelClockLog::lines_about_clocks).unwrap_or_default();
     if !log.is_empty() {
         files.add("/var/log/dmesg", log.join("\n") + "\n");
     }

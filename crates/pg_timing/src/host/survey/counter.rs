@@ -261,8 +261,7 @@ fn cpu_differences(host: &Host, budget: &Budget) -> Vec<String> {
     let rate = Counter::new().map_err(|e| e.to_string()).and_then(|counter| {
         measure_rate(counter, Reference::default(), RATE_ERROR, RATE_TIME).map_err(|e| e.to_string())
     });
-    let cpus =
-        Cpus { online: host.online_cpus(), allowed: host.allowed_cpus(), skew: Vec::new(), skew_unavailable: None };
+    let cpus = Cpus { online: host.online_cpus(), allowed: host.allowed_cpus(), ..Cpus::default() };
     let cpus = between_cpus(cpus, permission, &rate, budget);
     cpus.skew.iter().filter(|skew| skew.clock == COUNTER).filter_map(check::differs).collect()
 }

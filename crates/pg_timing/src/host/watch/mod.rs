@@ -105,12 +105,6 @@ impl<M: Machine> Watch<M> {
         }
     }
 
-    /// Reads each clock for one block only: tests on a synthetic machine need no more.
-    #[cfg(test)]
-    pub fn read_briefly(&mut self) {
-        self.reader = ClockReader::brief();
-    }
-
     pub fn machine(&mut self) -> &mut M {
         &mut self.machine
     }

@@ -23,9 +23,9 @@ const MIN_ALLOWED_S: f64 = 20e-3;
 /// Reads the clocks, and keeps the last figures.
 pub struct ClockReader {
     /// time for reading all clocks
-    limit: Nanos,
+    pub limit: Nanos,
     /// time for reading and evaluating them; if they take longer, they are not read in each interval
-    allowed_s: f64,
+    pub allowed_s: f64,
     /// intervals until the next reading, if a reading is expensive
     skip: u64,
     /// the clocks' figures of the last reading
@@ -40,12 +40,6 @@ impl ClockReader {
             skip: 0,
             figures: Vec::new(),
         }
-    }
-
-    /// Reads each clock for one block only.
-    #[cfg(test)]
-    pub fn brief() -> ClockReader {
-        ClockReader { limit: Nanos(0.0), allowed_s: f64::INFINITY, skip: 0, figures: Vec::new() }
     }
 
     /// Makes the next call of [`ClockReader::read`] read the clocks, even if that is expensive.
