@@ -80,7 +80,6 @@ pub fn undo(old: &str) -> Document {
     Document::default().with(vec![
         Block::Text("To undo this by hand, as root:".into()),
         Block::Command(System::Linux.switch_command(old)),
-        Block::Text(String::new()),
     ])
 }
 

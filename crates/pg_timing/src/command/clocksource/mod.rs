@@ -4,7 +4,7 @@
 mod tests;
 
 use super::values::seconds;
-use super::{check, interrupt, show};
+use super::{check, interrupt, print, show};
 use crate::document::{self, Block, Document};
 use crate::error::Error;
 use crate::guardian::GuardianProcess;
@@ -136,6 +136,10 @@ trait SwitchEnv {
     fn show(&mut self, document: &Document) -> anyhow::Result<()> {
         show(document)
     }
+    /// Shows an empty line.
+    fn show_empty_line(&mut self) -> anyhow::Result<()> {
+        print("\n")
+    }
 }
 
 /// Measures this host's clock, waits in real time and prints to stdout.
@@ -183,6 +187,7 @@ fn switch(
 
     // How to undo the switch comes before any change.
     env.show(&document::clocksource::undo(&old))?;
+    env.show_empty_line()?;
     let before = env.measure();
     let unchanged = || format!("the clock source is still {old}");
     if is_stopped() {

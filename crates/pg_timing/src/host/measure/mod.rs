@@ -256,15 +256,21 @@ pub fn log2_row(ns: u64) -> usize {
     (u64::BITS - ns.leading_zeros()) as usize
 }
 
-/// Returns the histogram with PostgreSQL's rows.
-fn bins(differences: &Histogram, rate: Hertz) -> Vec<Bin> {
-    let mut rows: Vec<Bin> = Vec::new();
-    for (ticks, count) in differences.iter() {
-        let row = log2_row(rate.nanos(ticks as f64).0 as u64);
-        while rows.len() <= row {
-            rows.push(Bin { le_ns: (1u64 << rows.len()).wrapping_sub(1), ge_ns: None, count: 0 });
-        }
-        rows[row].count += count;
+/// Returns the number of durations in each of PostgreSQL's rows, up to the last one that is not empty. A duration is in ns, and
+/// has its number of occurrences.
+pub fn log2_rows(durations: impl Iterator<Item = (u64, u64)>) -> Vec<u64> {
+    let mut rows = Vec::new();
+    for (ns, count) in durations {
+        let row = log2_row(ns);
+        rows.resize(rows.len().max(row + 1), 0);
+        rows[row] += count;
     }
     rows
+}
+
+/// Returns the histogram with PostgreSQL's rows.
+fn bins(differences: &Histogram, rate: Hertz) -> Vec<Bin> {
+    let rows = log2_rows(differences.iter().map(|(ticks, count)| (rate.nanos(ticks as f64).0 as u64, count)));
+    let bin = |(nth, count): (usize, u64)| Bin { le_ns: (1u64 << nth).wrapping_sub(1), ge_ns: None, count };
+    rows.into_iter().enumerate().map(bin).collect()
 }

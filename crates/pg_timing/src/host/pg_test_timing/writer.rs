@@ -1,7 +1,7 @@
 //! Measures and prints as pg_test_timing does: one clock after the other, and PostgreSQL 19's lines about the TSC.
 
 use super::Unit;
-use crate::host::measure::{Budget, ClassicLoop, ClockMeter, log2_row};
+use crate::host::measure::{Budget, ClassicLoop, ClockMeter, log2_rows};
 use crate::report::{ObservedDuration, TestedClock, TscSummary};
 use std::fmt::Write;
 use std::sync::atomic::AtomicBool;
@@ -101,15 +101,9 @@ pub fn classic(clock: &TestedClock) -> String {
     out
 }
 
-/// Returns counts by power of two, up to the last one that is not 0.
+/// Returns counts by power of two.
 fn rows(clock: &TestedClock) -> Vec<u64> {
-    let mut rows = Vec::new();
-    for seen in &clock.observed {
-        let row = log2_row(seen.ns);
-        rows.resize(rows.len().max(row + 1), 0);
-        rows[row] += seen.count;
-    }
-    rows
+    log2_rows(clock.observed.iter().map(|seen| (seen.ns, seen.count)))
 }
 
 /// The end of the list of sources, if PostgreSQL calibrates.

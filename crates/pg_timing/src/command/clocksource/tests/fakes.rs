@@ -104,6 +104,10 @@ impl SwitchEnv for FakeEnv<'_> {
         (self.on_wait)(budget);
     }
 
+    fn show_empty_line(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     fn show(&mut self, document: &Document) -> anyhow::Result<()> {
         self.shown.push((text(document, Output::PIPE), current(self.root)));
         Ok(())
