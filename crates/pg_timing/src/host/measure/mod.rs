@@ -133,6 +133,24 @@ pub fn trend((clock, reference): (&str, &str), slew: f64, samples: &[Sample]) ->
     })
 }
 
+/// Rounds the figures for a report. JSON then reads back as the same numbers.
+pub fn rounded(drift: Drift) -> Drift {
+    let round = |x: f64| (x * 1e4).round() / 1e4;
+    let step = |step: DriftStep| DriftStep {
+        at_seconds: round(step.at_seconds),
+        by_ns: step.by_ns.round(),
+        error_ns: step.error_ns.ceil(),
+    };
+    Drift {
+        rate_ppm: round(drift.rate_ppm),
+        uncertainty_ppm: round(drift.uncertainty_ppm),
+        bend_ppm: round(drift.bend_ppm),
+        steps: drift.steps.into_iter().map(step).collect(),
+        over_seconds: round(drift.over_seconds),
+        ..drift
+    }
+}
+
 /// Returns the rate and its error, as fractions, from the periods between the steps. An interval with a step contains
 /// an unknown slew, so it is left out. If no interval remains, the rate is only known to be below `slew`.
 fn rate_without_steps(slew: f64, samples: &[Sample]) -> (f64, f64) {

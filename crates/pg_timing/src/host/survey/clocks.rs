@@ -2,7 +2,7 @@
 
 use super::Progress;
 use crate::host::measure::{Budget, COUNTERS, ClockMeter, Clocks, DriftMeter, MAX_SLEW, Outside, Pinned};
-use crate::host::measure::{clocks, measure_step, rate_of, summarize, timing_cost, trend, without_rate};
+use crate::host::measure::{clocks, measure_step, rate_of, rounded, summarize, timing_cost, trend, without_rate};
 use crate::report::{AccessPath, COUNTER, ClockReport, Drift, SYSTEM, Vdso, traits_of};
 use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, REFERENCE_NAME, Rate, System, SystemSyscall};
 use timing_clock::{Posix, Reference, Refused};
@@ -140,14 +140,14 @@ impl Instruments {
     /// Returns the counter's drift, without its measured rate: only changes of the rate and steps remain.
     pub fn counter_drift(&self, rate: Hertz) -> Option<Drift> {
         let samples = self.counter.as_ref().ok()?.samples(rate.nanos(1.0).0);
-        trend((COUNTER, REFERENCE_NAME), MAX_SLEW, &samples)
+        trend((COUNTER, REFERENCE_NAME), MAX_SLEW, &samples).map(rounded)
     }
 
     /// Returns the drift of the kernel's clocks. CLOCK_REALTIME is left out: an administrator may set it, and no interval
     /// is wrong because of that.
     pub fn offset_drifts(&self) -> impl Iterator<Item = Drift> {
         let shown = self.offsets.iter().filter(|offset| offset.clock != "realtime");
-        shown.filter_map(OffsetMeter::trend)
+        shown.filter_map(OffsetMeter::trend).map(rounded)
     }
 
     /// Returns the figures of each clock. `counter` is the counter's rate, which converts its ticks.
