@@ -1,6 +1,7 @@
 //! The facts behind the advice: the server, its clocks, and how its statistics grew in the window.
 
 use crate::error::{Error, SqlState};
+use crate::report::{CoreShare, ReadCost};
 use crate::server::clock::Clocks;
 use crate::server::settings::{Server, Session};
 use std::collections::BTreeMap;
@@ -17,14 +18,6 @@ pub struct Facts {
 /// window of the counted events can be longer or shorter by this time.
 pub const REPORT_DELAY_S: f64 = 1.0;
 
-/// Why a number is not known, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gap {
-    pub why: String,
-    /// with the command to type
-    pub hint: String,
-}
-
 /// For a gap that a second run can close.
 pub const RUN_AGAIN: &str = "run it again: pg_timing advise";
 /// For statistics that the server does not show to this user.
@@ -32,48 +25,48 @@ pub const NEEDS_MONITOR: &str = "let a superuser run: GRANT pg_monitor TO \"ROLE
 /// For statistics of one database.
 pub const OTHER_DATABASES: &str = "run it in each database: pg_timing advise -d DATABASE";
 
-impl Gap {
-    pub fn new(why: impl Into<String>, hint: impl Into<String>) -> Gap {
-        Gap { why: why.into(), hint: hint.into() }
-    }
-}
-
-/// Events that read the clock, and their reads per second.
+/// Events that read the clock.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Events {
     pub per_s: Option<f64>,
-    /// lower bound, per second
-    pub reads_low: f64,
-    /// upper bound, per second; `None` if there is none
-    pub reads_high: Option<f64>,
-    /// the events that are not counted
-    pub gap: Option<Gap>,
+    /// what their clock reads take
+    pub share: Option<CoreShare>,
+    /// why events are missing, or why the share is
+    pub gap: Option<Error>,
 }
 
 impl Events {
     /// Returns unknown events with the reason.
-    pub fn unknown(gap: Gap) -> Events {
+    pub fn unknown(gap: Error) -> Events {
         Events { gap: Some(gap), ..Events::default() }
     }
 
     /// Marks the count as a lower bound, if there is a reason.
-    pub fn or_more(self, gap: Option<Gap>) -> Events {
+    pub fn or_more(self, gap: Option<Error>) -> Events {
         match gap {
-            Some(gap) => Events { reads_high: None, gap: Some(gap), ..self },
+            Some(gap) => {
+                let share = self.share.map(|share| CoreShare { high: None, ..share });
+                Events { share, gap: self.gap.or(Some(gap)), ..self }
+            }
             None => self,
         }
     }
 }
 
 impl Facts {
-    /// Returns counted events, with bounds on all their reads together.
-    pub fn counted(&self, events: f64, low: f64, high: f64) -> Events {
+    /// Returns counted events, with bounds on all their reads together, each of which has this cost.
+    pub fn counted(&self, events: f64, low: f64, high: f64, cost: &ReadCost) -> Events {
         if self.window_s <= 0.0 {
-            return Events::unknown(Gap::new("stopped before anything was counted", RUN_AGAIN));
+            return Events::unknown(Error::new("stopped before anything was counted", RUN_AGAIN));
         }
-        let reads_high = (self.window_s > REPORT_DELAY_S).then(|| high / (self.window_s - REPORT_DELAY_S));
-        let reads_low = low / (self.window_s + REPORT_DELAY_S);
-        Events { per_s: Some(events / self.window_s), reads_low, reads_high, gap: None }
+        let share = cost.low_ns.zip(cost.high_ns).map(|(low_ns, high_ns)| CoreShare {
+            low: low / (self.window_s + REPORT_DELAY_S) * low_ns / 1e9,
+            high: (self.window_s > REPORT_DELAY_S).then(|| high / (self.window_s - REPORT_DELAY_S) * high_ns / 1e9),
+        });
+        let gap = share
+            .is_none()
+            .then(|| Error::new("the read cost of the clock is unknown", "run pg_timing on the server's host"));
+        Events { per_s: Some(events / self.window_s), share, gap }
     }
 }
 
@@ -95,7 +88,7 @@ type Numbers = BTreeMap<String, f64>;
 
 /// The numbers of each part, or the reason why they are missing.
 #[derive(Clone, Debug, Default)]
-pub struct Snapshot(BTreeMap<&'static str, Result<Numbers, Gap>>);
+pub struct Snapshot(BTreeMap<&'static str, Result<Numbers, Error>>);
 
 impl Snapshot {
     /// Returns the numbers of all parts. A refused part has a reason instead. A lost connection is an error.
@@ -105,10 +98,10 @@ impl Snapshot {
             let numbers = match session.query(&part.sql) {
                 Ok(rows) => Ok(rows.named().into_iter().map(|(name, n)| (name, plausible(&n))).collect()),
                 Err(error) if error.state.ends_session() => return Err(error),
-                Err(error) if error.state.is(SqlState::INSUFFICIENT_PRIVILEGE) => {
-                    Err(Gap::new(error.what, NEEDS_MONITOR))
+                Err(error) => {
+                    let is_refused = error.state.is(SqlState::INSUFFICIENT_PRIVILEGE);
+                    Err(Error::new(error.what, if is_refused { NEEDS_MONITOR } else { RUN_AGAIN }))
                 }
-                Err(error) => Err(Gap::new(error.what, RUN_AGAIN)),
             };
             taken.insert(part.name, numbers);
         }
@@ -127,13 +120,13 @@ impl Snapshot {
         self
     }
 
-    fn number(&self, part: &str, name: &str) -> Result<f64, Gap> {
-        let numbers = self.0.get(part).ok_or_else(|| Gap::new("not queried", RUN_AGAIN))?;
-        let numbers = numbers.as_ref().map_err(Gap::clone)?;
+    fn number(&self, part: &str, name: &str) -> Result<f64, Error> {
+        let numbers = self.0.get(part).ok_or_else(|| Error::new("not queried", RUN_AGAIN))?;
+        let numbers = numbers.as_ref().map_err(Error::clone)?;
         match numbers.get(name) {
             Some(number) if number.is_nan() => Err(not_plausible(name)),
             Some(number) => Ok(*number),
-            None => Err(Gap::new(format!("the server's statistics have no {name}"), RUN_AGAIN)),
+            None => Err(Error::new(format!("the server's statistics have no {name}"), RUN_AGAIN)),
         }
     }
 }
@@ -143,8 +136,8 @@ fn plausible(text: &str) -> f64 {
     text.parse().ok().filter(|number| (0.0..=MAX).contains(number)).unwrap_or(f64::NAN)
 }
 
-fn not_plausible(name: &str) -> Gap {
-    Gap::new(format!("the server's number of {name} is not plausible"), RUN_AGAIN)
+fn not_plausible(name: &str) -> Error {
+    Error::new(format!("the server's number of {name} is not plausible"), RUN_AGAIN)
 }
 
 /// Two snapshots.
@@ -156,24 +149,24 @@ pub struct Counts {
 
 impl Counts {
     /// Returns the growth of a number.
-    pub fn growth(&self, part: &str, name: &str) -> Result<f64, Gap> {
+    pub fn growth(&self, part: &str, name: &str) -> Result<f64, Error> {
         let (before, after) = (self.before.number(part, name)?, self.after.number(part, name)?);
         let reset = |snapshot: &Snapshot| snapshot.number(part, "reset").ok();
         match after - before {
             growth if growth > MAX_GROWTH => Err(not_plausible(name)),
             growth if growth >= 0.0 && reset(&self.before) == reset(&self.after) => Ok(growth),
-            _ => Err(Gap::new("the statistics were reset during the window", RUN_AGAIN)),
+            _ => Err(Error::new("the statistics were reset during the window", RUN_AGAIN)),
         }
     }
 
     /// Returns the parts that the server refused, with its reasons.
     pub fn refused(&self) -> BTreeMap<&'static str, &str> {
         let both = self.before.0.iter().chain(&self.after.0);
-        both.filter_map(|(part, numbers)| Some((*part, numbers.as_ref().err()?.why.as_str()))).collect()
+        both.filter_map(|(part, numbers)| Some((*part, numbers.as_ref().err()?.what.as_str()))).collect()
     }
 
     /// Returns a number of the second snapshot.
-    pub fn level(&self, part: &str, name: &str) -> Result<f64, Gap> {
+    pub fn level(&self, part: &str, name: &str) -> Result<f64, Error> {
         self.after.number(part, name)
     }
 }
@@ -193,7 +186,7 @@ mod tests {
         assert_eq!(counts.growth("io", "reads"), Ok(3.0));
         assert!(counts.growth("io", "writes").is_err() && counts.growth("wal", "reads").is_err());
         assert_eq!(counts.level("io", "reads"), Ok(4.0));
-        let after = Snapshot([("io", Err(Gap::new("permission denied", NEEDS_MONITOR)))].into());
+        let after = Snapshot([("io", Err(Error::new("permission denied", NEEDS_MONITOR)))].into());
         assert_eq!(Counts { after, ..counts }.refused(), [("io", "permission denied")].into());
     }
 

@@ -4,9 +4,10 @@
 //! pg_fast_timing counts the calls of plan nodes. The server's own statistics have only a lower bound: a plan that reads a million
 //! rows can need two calls or a billion (`docs/measuring.md`).
 
-use super::facts::{Events, Facts, Gap, NEEDS_MONITOR, Part, RUN_AGAIN};
-use super::settings::{self, Setting, WHILE_BUSY, advise, judge};
+use super::facts::{Events, Facts, NEEDS_MONITOR, Part, RUN_AGAIN};
+use super::settings::{self, WHILE_BUSY, advise, conclude, judge, without_lines};
 use super::verdict;
+use crate::error::Error;
 use crate::human::{count, percent_range};
 use crate::report::{Action, CHEAP_SHARE, CallCost, ClockReport, CoreShare, Range, SettingAdvice};
 use crate::server::clock::Clocks;
@@ -52,36 +53,27 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let on = server.times_plans();
     // A rate of 0 is no rate to keep.
     let rate = Some(server.sampled_plans()).filter(|rate| *rate > 0.0).unwrap_or(1.0);
-    let counted = counted_per_s(facts);
     let call_ns = call_ns(&facts.clocks);
-    let setting = Setting {
-        name: NAME,
-        value: value(server),
-        on,
-        events: match &counted {
-            Ok(per_s) => Events { per_s: Some(per_s * rate), ..Events::default() },
-            Err(gap) => lower_bound(facts, gap).unwrap_or_else(Events::unknown),
-        },
-        cost: &facts.clocks.node,
-        event_ns: call_ns.map(|ns| ns.high),
-        turn_on: format!("{NAME} = on"),
-        turn_off: format!("{NAME} = off"),
-    };
-    let advice = match (counted, call_ns) {
+    let setting = settings::setting(NAME, value(server), on, ["on", "off"].map(|value| format!("{NAME} = {value}")));
+    let advice = match (counted_per_s(facts), call_ns) {
         _ if on && server.fast_timing() => {
             let summary = "pg_fast_timing times the nodes, which costs about as much as log_timing = off: leave it on";
-            setting.advice(None, Ok((Action::Keep, summary.into())))
+            conclude(setting, Events::default(), None, Ok((Action::Keep, summary.into())))
         }
         (Ok(per_s), Some(call_ns)) => from_counts(facts, setting, per_s, rate, call_ns),
-        _ => advise(facts, setting),
+        (counted, _) => {
+            let gap = counted.err().unwrap_or_else(|| Error::new("the read cost of the clock is unknown", RUN_AGAIN));
+            let events = lower_bound(facts, gap).unwrap_or_else(Events::unknown);
+            advise(facts, setting, events, call_ns.map(|ns| ns.high))
+        }
     };
     // If it is on without effect, or not loaded, no single line turns it on.
     let has_lines = on || server.is(NAME, "off");
-    Some(if has_lines { advice } else { SettingAdvice { line: None, undo: None, ..advice } })
+    Some(if has_lines { advice } else { without_lines(advice) })
 }
 
 /// Returns the advice from exact counts: the statements have `per_s` calls, and timing one takes `call_ns`.
-fn from_counts(facts: &Facts, mut setting: Setting, per_s: f64, rate: f64, call_ns: Range) -> SettingAdvice {
+fn from_counts(facts: &Facts, setting: SettingAdvice, per_s: f64, rate: f64, call_ns: Range) -> SettingAdvice {
     let needed = call_ns.times(per_s * SECONDS_PER_NS);
     let Range { low, high, .. } = share(facts, needed.times(rate));
     let doubt = doubt(facts, per_s);
@@ -91,19 +83,19 @@ fn from_counts(facts: &Facts, mut setting: Setting, per_s: f64, rate: f64, call_
     let lower_rate = sample_rate(needed.high).filter(|_| doubt.is_none());
     let with_rate =
         lower_rate.as_ref().map_or(String::new(), |rate| format!("; with {SAMPLE_RATE} = {rate} at most 1%"));
-    setting.events.gap = doubt.clone();
-    let on = setting.on;
-    let gap = doubt.unwrap_or_else(|| Gap::new(cost.clone() + &with_rate, WHILE_BUSY));
-    let result = match (judge(on, share, &gap), &lower_rate) {
-        (Ok((action @ (Action::Keep | Action::TurnOn), _)), _) => Ok((action, format!("yes: {cost}"))),
-        (Ok((action, _)), _) => Ok((action, format!("no: {cost}{with_rate}"))),
-        (Err(_), Some(_)) => {
+    let gap = doubt.clone().unwrap_or_else(|| Error::new(cost.clone() + &with_rate, WHILE_BUSY));
+    let result = match judge(setting.on, share, gap.clone()) {
+        Ok((action @ (Action::Keep | Action::TurnOn), _)) => Ok((action, format!("yes: {cost}"))),
+        Ok((action, _)) => Ok((action, format!("no: {cost}{with_rate}"))),
+        Err(_) if lower_rate.is_some() => {
             Ok((Action::SampleLess, format!("no, or only with a lower sample_rate: {cost}{with_rate}")))
         }
-        (Err(_), None) => Err(gap),
+        Err(_) => Err(gap),
     };
-    let advice = setting.advice((share.low > 0.0 || share.high.is_some()).then_some(share), result);
-    match (lower_rate, advice.advice, on) {
+    let share = (share.low > 0.0 || share.high.is_some()).then_some(share);
+    let events = Events { per_s: Some(per_s * rate), share, gap: doubt };
+    let advice = conclude(setting, events, Some(call_ns.high), result);
+    match (lower_rate, advice.advice, advice.on) {
         (Some(rate), Action::SampleLess, true) => SettingAdvice {
             line: Some(format!("{SAMPLE_RATE} = {rate}")),
             undo: facts.server.setting(SAMPLE_RATE).map(|rate| format!("{SAMPLE_RATE} = {rate}")),
@@ -114,70 +106,71 @@ fn from_counts(facts: &Facts, mut setting: Setting, per_s: f64, rate: f64, call_
 }
 
 /// Returns the most important reason why there can be calls that are not counted, or why the count says nothing.
-fn doubt(facts: &Facts, per_s: f64) -> Option<Gap> {
-    let sessions = verdict::sessions(&facts.counts);
-    let seconds = sessions.running_s;
+fn doubt(facts: &Facts, per_s: f64) -> Option<Error> {
+    let seconds = verdict::session_s(&facts.counts, "running");
     if seconds > facts.window_s / 2.0 {
         // So long that a statement of the same length is likely to begin and end in it.
         let window = (2.0 * seconds).ceil().clamp(60.0, LONGEST_WINDOW_S);
         let hint = format!("use a window in which the statement ends: pg_timing advise --window {window:.0}");
         let why = format!("a statement has been running for {seconds:.0} s. It is counted only at its end");
-        return Some(Gap::new(why, hint));
+        return Some(Error::new(why, hint));
     }
-    if sessions.has_hidden {
+    if verdict::has_hidden_sessions(&facts.counts) {
         let why = "other users may run long statements, which this user may not see";
-        return Some(Gap::new(why, NEEDS_MONITOR));
+        return Some(Error::new(why, NEEDS_MONITOR));
     }
     let why = format!("almost nothing ran ({per_s:.1} node calls per second)");
-    (per_s < FEW_PER_S).then(|| Gap::new(why, WHILE_BUSY))
+    (per_s < FEW_PER_S).then(|| Error::new(why, WHILE_BUSY))
 }
 
 /// Returns a lower bound on the calls, with the reason why they are not counted. Each started sequential scan is a call, and so is
 /// each changed row. Rows that a scan has read do not count as calls, because the scan may filter most of them.
-fn lower_bound(facts: &Facts, counted: &Gap) -> Result<Events, Gap> {
+fn lower_bound(facts: &Facts, Error { what, hint, .. }: Error) -> Result<Events, Error> {
     // The higher of the two lower bounds counts. Without pg_monitor the first one contains only this user's statements.
     let of_tables = facts.counts.growth(TABLES, "asked");
     let bounds = [settings::growth(facts, "asked").map(|(asked, _)| asked), of_tables.clone()];
     let Some(calls) = bounds.into_iter().flatten().reduce(f64::max) else {
-        return Err(of_tables.err().unwrap_or_else(|| Gap::new("not counted", RUN_AGAIN)));
+        return Err(of_tables.err().unwrap_or_else(|| Error::new("not counted", RUN_AGAIN)));
     };
     let calls = calls * facts.server.sampled_plans();
-    let gap = Gap::new(format!("the number of node calls is unknown: {}", counted.why), counted.hint.clone());
-    Ok(facts.counted(calls, calls * READS * MIN_SHARE, calls * READS).or_more(Some(gap)))
+    let gap = Error::new(format!("the number of node calls is unknown: {what}"), hint);
+    Ok(facts.counted(calls, calls * READS * MIN_SHARE, calls * READS, &facts.clocks.node).or_more(Some(gap)))
 }
 
 /// Returns the node calls per second that auto_explain.log_timing times, or would time, with a sample_rate of 1. Returns a gap if
 /// pg_fast_timing does not count exactly these.
-fn counted_per_s(facts: &Facts) -> Result<f64, Gap> {
+fn counted_per_s(facts: &Facts) -> Result<f64, Error> {
     check_settings(&facts.server)?;
     if facts.counts.level(COUNTERS, "of_server")? == 0.0 {
-        return Err(Gap::new("pg_fast_timing is not in shared_preload_libraries", EXPERIMENT));
+        return Err(Error::new("pg_fast_timing is not in shared_preload_libraries", EXPERIMENT));
     }
     let (calls, failed) = (facts.counts.growth(COUNTERS, "node_calls")?, facts.counts.growth(COUNTERS, "failed")?);
     if failed > 0.0 {
         let why = format!("pg_fast_timing did not count {failed} statements, because the server timed them");
-        return Err(Gap::new(why, set_hint(FAST_TIMING_METHOD, "'auto'")));
+        return Err(Error::new(why, set_hint(FAST_TIMING_METHOD, "'auto'")));
     }
     // Sessions can change the settings for themselves, which no catalog shows. Then the count is lower than this bound.
     let asked = settings::growth(facts, "asked").map_or(0.0, |(asked, _)| asked);
     if calls < asked * (1.0 - TOLERANCE) {
         let why = "pg_fast_timing counted fewer calls than the statements needed for their rows: some sessions are not counted";
-        return Err(Gap::new(why, EXPERIMENT));
+        return Err(Error::new(why, EXPERIMENT));
     }
-    let counted = facts.counted(calls, 0.0, 0.0);
-    counted.per_s.ok_or_else(|| counted.gap.unwrap_or_else(|| Gap::new("not counted", RUN_AGAIN)))
+    match facts.window_s > 0.0 {
+        true => Ok(calls / facts.window_s),
+        false => Err(Error::new("stopped before anything was counted", RUN_AGAIN)),
+    }
 }
 
 /// Returns a gap if pg_fast_timing does not count the statements that log_timing times. It counts those that have instrumentation,
 /// and those of its setting.
-fn check_settings(server: &Server) -> Result<(), Gap> {
+fn check_settings(server: &Server) -> Result<(), Error> {
     let Some(count_calls) = server.setting(COUNT_CALLS) else {
-        return Err(Gap::new("pg_fast_timing is not loaded", EXPERIMENT));
+        return Err(Error::new("pg_fast_timing is not loaded", EXPERIMENT));
     };
     if server.extension_object("pg_fast_timing_info").is_none() {
         return Err(match server.unsafe_object("pg_fast_timing_info") {
-            Some(error) => Gap::new(error.what, error.hint),
-            None => Gap::new(
+            Some(error) => error,
+            None => Error::new(
                 "this database does not have the extension pg_fast_timing",
                 "run in this database: CREATE EXTENSION pg_fast_timing",
             ),
@@ -185,14 +178,14 @@ fn check_settings(server: &Server) -> Result<(), Gap> {
     }
     let is_relevant = |setting: &&String| OTHER_SETTINGS.iter().any(|name| setting.starts_with(name));
     if let Some(setting) = server.other_settings.iter().find(is_relevant) {
-        return Err(Gap::new(
+        return Err(Error::new(
             format!("sessions override {setting}, so pg_fast_timing may not count their statements"),
             "remove this setting from the role or database: ALTER ROLE ... RESET, or ALTER DATABASE ... RESET",
         ));
     }
     if server.is(FAST_TIMING_METHOD, "off") {
         let why = format!("{FAST_TIMING_METHOD} is off, so pg_fast_timing counts nothing");
-        return Err(Gap::new(why, set_hint(FAST_TIMING_METHOD, "'auto'")));
+        return Err(Error::new(why, set_hint(FAST_TIMING_METHOD, "'auto'")));
     }
     let times_nested = server.is("auto_explain.log_nested_statements", "on");
     let instruments = server.is("auto_explain.log_analyze", "on")
@@ -202,7 +195,7 @@ fn check_settings(server: &Server) -> Result<(), Gap> {
         "off" if instruments => Ok(()),
         "top" if instruments || !times_nested => Ok(()),
         "all" if times_nested => Ok(()),
-        _ => Err(Gap::new(
+        _ => Err(Error::new(
             format!("{COUNT_CALLS} = {count_calls} does not count the statements that log_timing would time"),
             set_hint(COUNT_CALLS, if times_nested { "'all'" } else { "'top'" }),
         )),
@@ -291,7 +284,7 @@ mod tests {
             let settings = [[(COUNT_CALLS, count_calls)].as_slice(), &more].concat();
             assert_eq!(check_settings(&server(&settings)).is_ok(), is_exact, "{settings:?}");
         }
-        assert_eq!(check_settings(&server(&instruments)), Err(Gap::new("pg_fast_timing is not loaded", EXPERIMENT)));
+        assert_eq!(check_settings(&server(&instruments)), Err(Error::new("pg_fast_timing is not loaded", EXPERIMENT)));
         let without_extension = Server { extension_objects: Vec::new(), ..server(&[(COUNT_CALLS, "top")]) };
         assert!(check_settings(&without_extension).unwrap_err().hint.contains("CREATE EXTENSION pg_fast_timing"));
         for (other, is_exact) in [("pg_fast_timing.method (role joe)", false), ("track_io_timing (role joe)", true)] {

@@ -93,7 +93,6 @@ fn report(facts: &Facts, interrupted: bool) -> AdviseReport {
     let clocks = &facts.clocks;
     let counted = facts.window_s > facts::REPORT_DELAY_S;
     let findings = verdict::host_findings(facts);
-    let verdict = verdict::verdict(&settings, clocks.read.low_ns.is_some(), counted);
     AdviseReport {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION").into(),
@@ -103,7 +102,7 @@ fn report(facts: &Facts, interrupted: bool) -> AdviseReport {
         interrupted,
         read: clocks.read.clone(),
         node_read: (clocks.node.clock != clocks.read.clock).then(|| clocks.node.clone()),
-        verdict: verdict::add(verdict, &findings),
+        verdict: verdict::verdict(&settings, &findings, clocks.read.low_ns.is_some(), counted),
         settings,
         findings,
         not_seen: verdict::not_seen(facts),
