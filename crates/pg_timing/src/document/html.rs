@@ -147,10 +147,9 @@ fn facts(Facts { facts, .. }: &Facts) -> Markup {
     html! {
         @if !facts.is_empty() {
             dl.facts {
-                @for fact in facts {
-                    // A fact without a name belongs to the one before.
-                    @if !fact.name.is_empty() { dt { (with_sign(&fact.name)) } }
-                    dd { (with_sign(&fact.text)) @if let Some(command) = fact.command { pre.command { (command) } } }
+                @for (name, text) in facts {
+                    @if !name.is_empty() { dt { (with_sign(name)) } }
+                    dd { (with_sign(text)) }
                 }
             }
         }

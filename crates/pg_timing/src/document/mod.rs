@@ -107,22 +107,14 @@ pub struct Facts {
     pub width: usize,
     /// less important than the rest of the screen
     pub is_dim: bool,
-    pub facts: Vec<Fact>,
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct Fact {
-    /// empty if the fact belongs to the one before
-    pub name: String,
-    pub text: String,
-    /// what to type about it
-    pub command: Option<&'static str>,
+    /// the name is empty if the fact belongs to the one before
+    pub facts: Vec<(String, String)>,
 }
 
 impl Facts {
     pub fn new<N: Into<String>, T: Into<String>>(width: usize, facts: impl IntoIterator<Item = (N, T)>) -> Facts {
-        let fact = |(name, text): (N, T)| Fact { name: name.into(), text: text.into(), command: None };
-        Facts { width, is_dim: false, facts: facts.into_iter().map(fact).collect() }
+        let facts = facts.into_iter().map(|(name, text)| (name.into(), text.into())).collect();
+        Facts { width, is_dim: false, facts }
     }
 
     pub fn dim(self) -> Facts {
@@ -160,10 +152,8 @@ pub enum Place {
     Page,
     /// on the screen, a line below the row
     Below,
-    /// the names of a tree, indented by their depth
+    /// names, which take the rest of the line; in a tree, they are indented by their depth
     Tree,
-    /// on the screen, a name that is wider than these columns has its own line
-    Name(usize),
 }
 
 impl Column {
@@ -189,7 +179,7 @@ impl Column {
 
     /// Returns whether its cells name the rows, wherever the column stands.
     fn names_rows(&self) -> bool {
-        matches!(self.place, Place::Below | Place::Tree | Place::Name(_))
+        matches!(self.place, Place::Below | Place::Tree)
     }
 }
 

@@ -159,14 +159,11 @@ impl Screen {
     fn facts(&mut self, Facts { width, is_dim, facts }: &Facts) {
         let dim = if *is_dim { DIM } else { PLAIN };
         self.text += &dim.to_string();
-        for fact in facts {
+        for (name, text) in facts {
             // A name that is wider than its column is followed by one space.
-            let name = left(&self.safe(&fact.name), *width);
+            let name = left(&self.safe(name), *width);
             let gap = if name.is_empty() || name.ends_with(' ') { "" } else { " " };
-            self.wrapped(&format!("{name}{gap}"), &fact.text);
-            if let Some(command) = fact.command {
-                self.command(&" ".repeat(width + 4), command);
-            }
+            self.wrapped(&format!("{name}{gap}"), text);
         }
         self.text += &format!("{dim:#}");
     }
@@ -226,11 +223,7 @@ impl Screen {
     fn row(&mut self, row: &Row, cells: &[String], grid: &Grid) {
         let mut line = String::new();
         for (nth, column, gap) in grid.shown() {
-            let (mut text, width) = (cells[nth].as_str(), grid.widths[nth]);
-            if matches!(column.place, Place::Name(most) if columns(text) > most) {
-                self.text += &format!("{text}\n");
-                text = "";
-            }
+            let (text, width) = (cells[nth].as_str(), grid.widths[nth]);
             let padding = " ".repeat(width.saturating_sub(columns(text)));
             let (before, after) = if column.is_right { (padding, String::new()) } else { (String::new(), padding) };
             let style = row.cells[nth].severity.filter(|_| !text.is_empty()).map_or(PLAIN, style);
@@ -272,14 +265,9 @@ impl Grid<'_> {
         let cells: Vec<Vec<String>> = table.rows.iter().map(safe).collect();
         let width = |(nth, column): (usize, &Column)| {
             // A tree takes the rest of the line. The text of a wide row belongs to no column.
-            let most = match column.place {
-                Place::Tree => 0,
-                Place::Name(most) => most,
-                _ => usize::MAX,
-            };
             let rows = table.rows.iter().zip(&cells).filter(|(row, _)| nth == 0 || !row.is_wide);
-            let widths = rows.map(|(_, cells)| columns(&cells[nth])).filter(|width| *width <= most);
-            widths.fold(columns(&column.head), usize::max)
+            let rows = rows.filter(|_| column.place != Place::Tree);
+            rows.map(|(_, cells)| columns(&cells[nth])).fold(columns(&column.head), usize::max)
         };
         let widths = table.columns.iter().enumerate().map(width).collect();
         let mut grid = Grid { columns: &table.columns, cells, widths };
