@@ -84,11 +84,11 @@ const MAX: f64 = 1e18;
 const MAX_GROWTH: f64 = 1e15;
 
 /// Names and numbers. A number that is not plausible is NaN.
-type Numbers = BTreeMap<String, f64>;
+pub type Numbers = BTreeMap<String, f64>;
 
 /// The numbers of each part, or the reason why they are missing.
 #[derive(Clone, Debug, Default)]
-pub struct Snapshot(BTreeMap<&'static str, Result<Numbers, Error>>);
+pub struct Snapshot(pub BTreeMap<&'static str, Result<Numbers, Error>>);
 
 impl Snapshot {
     /// Returns the numbers of all parts. A refused part has a reason instead. A lost connection is an error.
@@ -106,18 +106,6 @@ impl Snapshot {
             taken.insert(part.name, numbers);
         }
         Ok(Snapshot(taken))
-    }
-
-    #[cfg(test)]
-    pub fn of(part: &'static str, numbers: &[(&str, f64)]) -> Snapshot {
-        let numbers = numbers.iter().map(|(name, number)| (name.to_string(), *number)).collect();
-        Snapshot([(part, Ok(numbers))].into())
-    }
-
-    #[cfg(test)]
-    pub fn and(mut self, other: Snapshot) -> Snapshot {
-        self.0.extend(other.0);
-        self
     }
 
     fn number(&self, part: &str, name: &str) -> Result<f64, Error> {

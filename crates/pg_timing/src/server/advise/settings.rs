@@ -2,7 +2,7 @@
 //! often each of them reads the clock, and the advice.
 
 use super::facts::{Events, Facts, OTHER_DATABASES, Part};
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::host::check::tsc_slow_if;
 use crate::human::{count, duration, percent_range};
 use crate::report::{
@@ -273,35 +273,28 @@ pub fn growth(facts: &Facts, name: &str) -> Result<(f64, Option<Error>), Error> 
     if let Some(error) = server.unsafe_object("pg_stat_statements") {
         return Err(error);
     }
-    if server.extension_object("pg_stat_statements").is_none() {
-        let hint = match server.setting("pg_stat_statements.track") {
-            Some(_) => "run in this database: CREATE EXTENSION pg_stat_statements",
-            None => {
-                "add pg_stat_statements to shared_preload_libraries, restart the server, and run: CREATE EXTENSION pg_stat_statements"
-            }
-        };
-        return Err(Error::new("the database has no pg_stat_statements", hint));
-    }
+    let hint = match server.setting("pg_stat_statements.track") {
+        Some(_) => "run in this database: CREATE EXTENSION pg_stat_statements",
+        None => {
+            "add pg_stat_statements to shared_preload_libraries, restart the server, and run: CREATE EXTENSION pg_stat_statements"
+        }
+    };
+    let is_installed = server.extension_object("pg_stat_statements").is_some();
+    require(is_installed, "the database has no pg_stat_statements", hint)?;
     for (setting, value, usual) in
         [("pg_stat_statements.track", "none", "'top'"), ("compute_query_id", "off", "'auto'")]
     {
-        if server.is(setting, value) {
-            return Err(Error::new(format!("{setting} is {value}"), set_hint(setting, usual)));
-        }
+        require(!server.is(setting, value), format!("{setting} is {value}"), set_hint(setting, usual))?;
     }
     let growth = facts.counts.growth(STATEMENTS, name)?;
-    let more = if facts.counts.growth(STATEMENTS, "dealloc")? > 0.0 {
-        Some(Error::new(
-            "pg_stat_statements removed statements during the window",
-            "run: ALTER SYSTEM SET pg_stat_statements.max = 20000; then restart the server",
-        ))
-    } else if server.is("pg_stat_statements.track_utility", "off") {
-        const UTILITY: &str = "pg_stat_statements.track_utility";
-        Some(Error::new(format!("{UTILITY} is off"), set_hint(UTILITY, "on")))
-    } else {
-        None
-    };
-    Ok((growth, more))
+    const UTILITY: &str = "pg_stat_statements.track_utility";
+    let more = require(
+        facts.counts.growth(STATEMENTS, "dealloc")? == 0.0,
+        "pg_stat_statements removed statements during the window",
+        "run: ALTER SYSTEM SET pg_stat_statements.max = 20000; then restart the server",
+    )
+    .and_then(|()| require(!server.is(UTILITY, "off"), format!("{UTILITY} is off"), set_hint(UTILITY, "on")));
+    Ok((growth, more.err()))
 }
 
 /// `pg_fast_timing.method`: a cheaper method to time plan nodes, also for auto_explain.
