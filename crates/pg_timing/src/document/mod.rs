@@ -23,7 +23,6 @@
 
 pub mod advise;
 pub mod clocksource;
-pub mod columns;
 pub mod compare;
 pub mod explain;
 pub mod explain_text;

@@ -2,7 +2,7 @@
 
 use super::html::{self, Section};
 use super::{Document, explain, host, log, one_line};
-use crate::document::columns::cut;
+use crate::document::text::cut;
 use crate::report::document::Document as Read;
 use crate::report::{ClassicReport, ExplainReport, Severity};
 use std::cmp::Reverse;

@@ -114,16 +114,12 @@ pub struct Change {
     /// the figure with its unit, the fact, or the finding's severity; `-` if it is missing
     pub before: String,
     pub after: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub before_ns: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after_ns: Option<f64>,
     /// the largest difference that counts as the same
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_ns: Option<f64>,
     pub effect: Effect,
     /// why it was not compared, or the finding's sentence from the report in which it is worse
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
