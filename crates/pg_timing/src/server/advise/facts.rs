@@ -29,9 +29,9 @@ pub const OTHER_DATABASES: &str = "run it in each database: pg_timing advise -d 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Events {
     pub per_s: Option<f64>,
-    /// what their clock reads take
+    /// what their clock reads take; missing if the read cost is unknown
     pub share: Option<CoreShare>,
-    /// why events are missing, or why the share is
+    /// why events are missing
     pub gap: Option<Error>,
 }
 
@@ -46,7 +46,7 @@ impl Events {
         match gap {
             Some(gap) => {
                 let share = self.share.map(|share| CoreShare { high: None, ..share });
-                Events { share, gap: self.gap.or(Some(gap)), ..self }
+                Events { share, gap: Some(gap), ..self }
             }
             None => self,
         }
@@ -63,10 +63,7 @@ impl Facts {
             low: low / (self.window_s + REPORT_DELAY_S) * low_ns / 1e9,
             high: (self.window_s > REPORT_DELAY_S).then(|| high / (self.window_s - REPORT_DELAY_S) * high_ns / 1e9),
         });
-        let gap = share
-            .is_none()
-            .then(|| Error::new("the read cost of the clock is unknown", "run pg_timing on the server's host"));
-        Events { per_s: Some(events / self.window_s), share, gap }
+        Events { per_s: Some(events / self.window_s), share, gap: None }
     }
 }
 

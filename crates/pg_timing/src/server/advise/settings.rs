@@ -57,38 +57,28 @@ pub fn statements_part(server: &Server) -> Option<Part> {
 /// Returns a setting without an advice. `lines` turn it on, and off.
 pub fn setting(name: &str, value: impl Into<String>, on: bool, lines: [String; 2]) -> SettingAdvice {
     let [line, undo] = lines.map(Some);
-    SettingAdvice {
-        name: name.into(),
-        value: value.into(),
-        on,
-        events_per_s: None,
-        events_are: EventsAre::Unknown,
-        core_share: None,
-        advice: Action::Unknown,
-        summary: String::new(),
-        hint: None,
-        line,
-        undo,
-    }
+    SettingAdvice { name: name.into(), value: value.into(), on, line, undo, ..SettingAdvice::default() }
 }
 
 /// Returns the setting with the advice that follows from its events. `event_ns`: the highest cost of an event.
 pub fn advise(facts: &Facts, setting: SettingAdvice, events: Events, event_ns: Option<f64>) -> SettingAdvice {
-    let gap = events.gap.clone().unwrap_or_else(|| {
-        Error::new("the window is too short, because backends report only once per second", LONGER_WINDOW)
-    });
     let is_few = events.per_s.is_some_and(|per_s| per_s < FEW_PER_S);
-    match events.share {
-        Some(CoreShare { high: Some(_), .. }) if is_few && is_idle(facts) => {
-            let few = Error::new("few events on this idle server", WHILE_BUSY);
-            conclude(setting, Events { share: None, ..events }, event_ns, Err(few))
+    let is_idle = || transactions(facts).is_ok_and(|transactions| transactions < FEW_PER_S * facts.window_s);
+    let gap = match &events.gap {
+        _ if events.per_s.is_some() && events.share.is_none() => {
+            Error::new("the read cost of the clock is unknown", "run pg_timing on the server's host")
         }
-        Some(share) => {
-            let result = judge(setting.on, share, gap);
-            conclude(setting, events, event_ns, result)
+        Some(gap) => gap.clone(),
+        None => Error::new("the window is too short, because backends report only once per second", LONGER_WINDOW),
+    };
+    let (share, result) = match events.share {
+        Some(CoreShare { high: Some(_), .. }) if is_few && is_idle() => {
+            (None, Err(Error::new("few events on this idle server", WHILE_BUSY)))
         }
-        None => conclude(setting, events, event_ns, Err(gap)),
-    }
+        Some(share) => (Some(share), judge(setting.on, share, gap)),
+        None => (None, Err(gap)),
+    };
+    conclude(setting, Events { share, ..events }, event_ns, result)
 }
 
 /// Returns the advice for a known share, or why it was not determined.
@@ -134,11 +124,6 @@ pub fn conclude(
     };
     let (events_per_s, core_share) = (events.per_s, events.share);
     SettingAdvice { events_per_s, events_are, core_share, advice, summary, hint, line, undo, ..setting }
-}
-
-/// Returns whether the server was idle.
-fn is_idle(facts: &Facts) -> bool {
-    transactions(facts).is_ok_and(|transactions| transactions < FEW_PER_S * facts.window_s)
 }
 
 fn transactions(facts: &Facts) -> Result<f64, Error> {

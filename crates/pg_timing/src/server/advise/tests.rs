@@ -139,6 +139,7 @@ fn without_a_read_cost_the_verdict_is_unknown() {
     let report = report(&facts(None, 1e9, &[("track_io_timing", "on")]), false);
     assert_eq!(report.verdict.severity, Severity::Unknown);
     assert!(report.settings.iter().all(|setting| setting.core_share.is_none()));
+    assert_eq!(setting(&report, "track_io_timing").events_are, EventsAre::Counted);
 }
 
 #[test]
