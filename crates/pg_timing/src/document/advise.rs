@@ -1,6 +1,6 @@
 //! The result of `advise`: the verdict, one row per setting, and the lines for postgresql.conf.
 
-use super::{Block, Column, Document, Facts, Place, Row, Table, Verdict};
+use super::{Block, Column, Document, Facts, Place, Row, Table};
 use crate::human::{PLUS_MINUS, count, duration, percent_range};
 use crate::report::{Action, AdviseReport, EventsAre, ReadCost, SettingAdvice};
 
@@ -21,7 +21,7 @@ pub fn document(report: &AdviseReport) -> Document {
     let server =
         format!("PostgreSQL {}, {}: observed for {:.1} s", report.server_version, report.server, report.window_s);
     let mut blocks = vec![
-        Block::Verdict(Verdict::from(&report.verdict)),
+        Block::from(&report.verdict),
         Block::Text(server),
         Block::Facts(Facts::new(11, clocks)),
         Block::Table(table),

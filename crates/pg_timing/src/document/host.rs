@@ -1,7 +1,7 @@
 //! A host's report, of `check` and `read`.
 
 use super::histogram::Histogram;
-use super::{Bar, Block, Cell, Column, Document, Facts, Row, Table, Verdict, fraction};
+use super::{Bar, Block, Cell, Column, Document, Facts, Row, Table, fraction};
 use crate::human::{PLUS_MINUS, count, duration, khz, times, uptime};
 use crate::report::{
     AccessPath, ClaimReport, ClockReport, Fact as Known, Finding, Fix, KernelMessage, KernelReport, MessageLevel,
@@ -14,7 +14,7 @@ const NAMES: usize = 11;
 
 pub fn document(report: &Report) -> Document {
     let alarms = alarms(report);
-    let verdict = Block::Verdict(Verdict::from(&report.verdict));
+    let verdict = Block::from(&report.verdict);
     let stopped = interrupted(report).map(Block::Text);
     let mut first = vec![Block::Text(measured(report)), verdict.clone()];
     first.extend(stopped.clone());

@@ -1,6 +1,6 @@
 //! Pages in one file: without scripts and external resources, for light and dark mode, for paper and phones.
 
-use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Shares, Table, Verdict, first_sentence};
+use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Shares, Table, first_sentence};
 use crate::escape;
 use crate::human::with_sign;
 use crate::report::{Finding, Severity};
@@ -104,7 +104,7 @@ fn heading(level: u8, id: Option<&str>, text: &str) -> Markup {
 fn block(block: &Block, level: u8) -> Markup {
     let all = |blocks: &[Block], level| html! { @for block in blocks { (self::block(block, level)) } };
     match block {
-        Block::Verdict(verdict) => self::verdict(verdict),
+        Block::Verdict { severity, word, summary } => verdict(*severity, word, summary),
         Block::Text(text) => html! { p { (with_sign(text)) } },
         Block::Command(command) => html! { pre.command { (command) } },
         Block::Facts(facts) => self::facts(facts),
@@ -151,11 +151,11 @@ fn badge(severity: Severity, word: &str) -> Markup {
     html! { span class={ "severity " (class) } { span aria-hidden="true" { (sign) } (word) } }
 }
 
-fn verdict(Verdict { severity, word, summary }: &Verdict) -> Markup {
+fn verdict(severity: Severity, word: &str, summary: &str) -> Markup {
     let (first, others) = first_sentence(summary);
     html! {
-        div class={ "verdict " (class(*severity)) } {
-            (badge(*severity, word))
+        div class={ "verdict " (class(severity)) } {
+            (badge(severity, word))
             p.headline { (with_sign(first)) }
             @if !others.is_empty() { p { (with_sign(others)) } }
         }

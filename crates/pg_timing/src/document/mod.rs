@@ -34,7 +34,7 @@ pub mod nagios;
 pub mod pages;
 pub mod text;
 
-use crate::report::{Finding, Severity};
+use crate::report::{Finding, Severity, Verdict};
 
 /// What a screen or a section of a page shows.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +68,12 @@ impl Document {
 
 #[derive(Clone, Debug)]
 pub enum Block {
-    Verdict(Verdict),
+    /// the severity decides the color
+    Verdict {
+        severity: Severity,
+        word: String,
+        summary: String,
+    },
     Text(String),
     Command(String),
     Facts(Facts),
@@ -84,18 +89,9 @@ pub enum Block {
     Page(Vec<Block>),
 }
 
-#[derive(Clone, Debug)]
-pub struct Verdict {
-    /// decides the color
-    pub severity: Severity,
-    pub word: String,
-    pub summary: String,
-}
-
-impl From<&crate::report::Verdict> for Verdict {
-    fn from(verdict: &crate::report::Verdict) -> Verdict {
-        let severity = verdict.severity;
-        Verdict { severity, word: severity.word().into(), summary: verdict.summary.clone() }
+impl From<&Verdict> for Block {
+    fn from(Verdict { severity, summary }: &Verdict) -> Block {
+        Block::Verdict { severity: *severity, word: severity.word().into(), summary: summary.clone() }
     }
 }
 

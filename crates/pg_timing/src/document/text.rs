@@ -1,6 +1,6 @@
 //! Documents on a terminal or in a pipe.
 
-use super::{Block, Cell, Column, Document, Facts, Place, Row, Table, Verdict, one_line};
+use super::{Block, Cell, Column, Document, Facts, Place, Row, Table, one_line};
 use crate::escape;
 use crate::human;
 use crate::report::{Finding, Fix, Severity};
@@ -107,7 +107,7 @@ impl Screen {
 
     fn block(&mut self, block: &Block) {
         match block {
-            Block::Verdict(Verdict { severity, word, summary }) => {
+            Block::Verdict { severity, word, summary } => {
                 self.labeled(style(*severity), word, &format!("{word}  "), summary);
             }
             Block::Text(text) => self.wrapped("", text),
