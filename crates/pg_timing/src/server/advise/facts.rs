@@ -80,7 +80,7 @@ const MAX: f64 = 1e18;
 /// Largest plausible growth during a window, which is a day or less: 10 GB per second.
 const MAX_GROWTH: f64 = 1e15;
 
-/// Names and numbers. A number that is not plausible is NaN.
+/// Names and plausible numbers.
 pub type Numbers = BTreeMap<String, f64>;
 
 /// The numbers of each part, or the reason why they are missing.
@@ -93,7 +93,7 @@ impl Snapshot {
         let mut taken = BTreeMap::new();
         for part in parts {
             let numbers = match session.query(&part.sql) {
-                Ok(rows) => Ok(rows.named().into_iter().map(|(name, n)| (name, plausible(&n))).collect()),
+                Ok(rows) => Ok(rows.named().into_iter().filter_map(|(name, n)| Some((name, plausible(&n)?))).collect()),
                 Err(error) if error.state.ends_session() => return Err(error),
                 Err(error) => {
                     let is_refused = error.state.is(SqlState::INSUFFICIENT_PRIVILEGE);
@@ -108,21 +108,17 @@ impl Snapshot {
     fn number(&self, part: &str, name: &str) -> Result<f64, Error> {
         let numbers = self.0.get(part).ok_or_else(|| Error::new("not queried", RUN_AGAIN))?;
         let numbers = numbers.as_ref().map_err(Error::clone)?;
-        match numbers.get(name) {
-            Some(number) if number.is_nan() => Err(not_plausible(name)),
-            Some(number) => Ok(*number),
-            None => Err(Error::new(format!("the server's statistics have no {name}"), RUN_AGAIN)),
-        }
+        numbers.get(name).copied().ok_or_else(|| not_plausible(name))
     }
 }
 
-/// Returns the number, or NaN. Statistics are never negative.
-fn plausible(text: &str) -> f64 {
-    text.parse().ok().filter(|number| (0.0..=MAX).contains(number)).unwrap_or(f64::NAN)
+/// Returns the number. Statistics are never negative.
+fn plausible(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number| (0.0..=MAX).contains(number))
 }
 
 fn not_plausible(name: &str) -> Error {
-    Error::new(format!("the server's number of {name} is not plausible"), RUN_AGAIN)
+    Error::new(format!("the server's number of {name} is missing or not plausible"), RUN_AGAIN)
 }
 
 /// Two snapshots.
@@ -178,11 +174,12 @@ mod tests {
     #[test]
     fn numbers_that_are_not_plausible_are_errors() {
         for text in ["1e300", "1e400", "inf", "NaN", "-5", "", "0x10", "x", &"9".repeat(400)] {
-            let counts = counts(&[("reads", 1.0)], &[("reads", plausible(text))]);
+            let after: Vec<_> = plausible(text).map(|number| ("reads", number)).into_iter().collect();
+            let counts = counts(&[("reads", 1.0)], &after);
             let why = Err(not_plausible("reads"));
             assert_eq!((counts.growth("io", "reads"), counts.level("io", "reads")), (why.clone(), why), "{text}");
         }
-        assert_eq!((plausible("0"), plausible("123.5"), plausible("9e17")), (0.0, 123.5, 9e17));
+        assert_eq!(["0", "123.5", "9e17"].map(plausible), [0.0, 123.5, 9e17].map(Some));
         assert!(counts(&[("reads", 0.0)], &[("reads", 9e17)]).growth("io", "reads").is_err());
     }
 
