@@ -3,6 +3,7 @@
 use crate::error::{Error, SqlState};
 use crate::report::{CoreShare, ReadCost};
 use crate::server::clock::Clocks;
+use crate::server::own_sql;
 use crate::server::settings::{Server, Session};
 use std::collections::BTreeMap;
 
@@ -67,12 +68,39 @@ impl Facts {
     }
 }
 
-/// A part of the statistics: its name, and a query of one row of numbers. The column `reset` is the time of
-/// the last reset.
-#[derive(Clone, Debug)]
-pub struct Part {
-    pub name: &'static str,
-    pub sql: String,
+// The parts of the statistics.
+pub const SESSIONS: &str = "sessions";
+pub const ACTIVITY: &str = "activity";
+pub const IO: &str = "io";
+pub const WAL: &str = "wal";
+pub const FUNCTIONS: &str = "functions";
+pub const STATEMENTS: &str = "statements";
+pub const COUNTERS: &str = "pg_fast_timing";
+pub const TABLES: &str = "tables";
+
+/// Returns the statistics that are read before and after the window: each part with a query of one row of numbers. The column
+/// `reset` is the time of the last reset. The statistics of functions have none, so only a smaller number shows a reset.
+pub fn statistics(server: &Server) -> Vec<(&'static str, String)> {
+    let object = |name| server.extension_object(name);
+    // Sessions of other users are visible only to superusers and to pg_monitor. For others, the type of a session is hidden, too.
+    // A statement that waits for a lock makes no calls of plan nodes, and some kinds of statements have none.
+    let mut parts = vec![
+        (SESSIONS, own_sql::SESSIONS.into()),
+        (ACTIVITY, own_sql::DATABASES.into()),
+        (IO, if server.major() == 15 { own_sql::WRITES_OF_15 } else { own_sql::IO }.into()),
+        (WAL, if server.major() < 18 { own_sql::WAL_UNTIL_17 } else { own_sql::WAL_IO }.into()),
+        (FUNCTIONS, own_sql::FUNCTION_CALLS.into()),
+    ];
+    // A plan that returns n rows to a client has at least n calls, and one call if it returns no rows. Utility statements such as
+    // COPY have rows, but no timed plan. So only texts that start like a statement with a plan count; texts that start with a
+    // comment do not. Statements and counters are compared, so they are read one right after the other.
+    if let Some((statements, info)) = object("pg_stat_statements").zip(object("pg_stat_statements_info")) {
+        parts.push((STATEMENTS, own_sql::statements(&statements, &info)));
+    }
+    parts.extend(object("pg_fast_timing_info").map(|function| (COUNTERS, own_sql::counted_calls(&function))));
+    // Scans and changed rows.
+    parts.push((TABLES, own_sql::TABLES.into()));
+    parts
 }
 
 /// Largest plausible number: 1 GB per second for 30 years.
@@ -89,10 +117,10 @@ pub struct Snapshot(pub BTreeMap<&'static str, Result<Numbers, Error>>);
 
 impl Snapshot {
     /// Returns the numbers of all parts. A refused part has a reason instead. A lost connection is an error.
-    pub fn take(session: &mut Session, parts: &[Part]) -> Result<Snapshot, Error> {
+    pub fn take(session: &mut Session, parts: &[(&'static str, String)]) -> Result<Snapshot, Error> {
         let mut taken = BTreeMap::new();
-        for part in parts {
-            let numbers = match session.query(&part.sql) {
+        for (part, sql) in parts {
+            let numbers = match session.query(sql) {
                 Ok(rows) => Ok(rows.named().into_iter().filter_map(|(name, n)| Some((name, plausible(&n)?))).collect()),
                 Err(error) if error.state.ends_session() => return Err(error),
                 Err(error) => {
@@ -100,7 +128,7 @@ impl Snapshot {
                     Err(Error::new(error.what, if is_refused { NEEDS_MONITOR } else { RUN_AGAIN }))
                 }
             };
-            taken.insert(part.name, numbers);
+            taken.insert(*part, numbers);
         }
         Ok(Snapshot(taken))
     }

@@ -4,20 +4,17 @@
 //! pg_fast_timing counts the calls of plan nodes. The server's own statistics have only a lower bound: a plan that reads a million
 //! rows can need two calls or a billion (`docs/measuring.md`).
 
-use super::facts::{Events, Facts, NEEDS_MONITOR, Part, RUN_AGAIN};
+use super::facts::{COUNTERS, Events, Facts, NEEDS_MONITOR, RUN_AGAIN, TABLES};
 use super::settings::{self, WHILE_BUSY, advise, conclude, judge, without_lines};
 use super::{has_hidden_sessions, session_s};
 use crate::error::{Error, require};
 use crate::human::{count, percent_range};
 use crate::report::{Action, CHEAP_SHARE, CallCost, ClockReport, CoreShare, SettingAdvice};
 use crate::server::clock::Clocks;
-use crate::server::own_sql;
 use crate::server::settings::{COUNT_CALLS, FAST_TIMING_METHOD, Server, set_hint};
 
 const NAME: &str = "auto_explain.log_timing";
 const SAMPLE_RATE: &str = "auto_explain.sample_rate";
-const TABLES: &str = "tables";
-const COUNTERS: &str = "pg_fast_timing";
 /// InstrStartNode and InstrStopNode read the clock before and after each row of each node.
 const READS: f64 = 2.0;
 /// The smallest measured overhead of a call, as a share of its two reads: a CPU can read the clock while it waits for
@@ -39,13 +36,6 @@ const FEW_PER_S: f64 = 10.0;
 /// The longest window that --window accepts, in s.
 const LONGEST_WINDOW_S: f64 = 86_400.0;
 const SECONDS_PER_NS: f64 = 1e-9;
-
-/// Returns the statistics of calls: scans and changed rows, and pg_fast_timing's counters.
-pub fn parts(server: &Server) -> impl Iterator<Item = Part> {
-    let counters = server.extension_object("pg_fast_timing_info").map(|function| own_sql::counted_calls(&function));
-    let tables = Part { name: TABLES, sql: own_sql::TABLES.into() };
-    counters.map(|sql| Part { name: COUNTERS, sql }).into_iter().chain([tables])
-}
 
 /// Returns the advice about the setting.
 pub fn setting(facts: &Facts) -> Option<SettingAdvice> {

@@ -15,15 +15,11 @@ use crate::report::{
 };
 use crate::server::clock::Clocks;
 use crate::server::connection::Connection;
-use crate::server::own_sql;
 use crate::server::settings::{Server, Session};
-use facts::{Counts, Facts, Part, Snapshot};
-use settings::STATEMENTS;
+use facts::{Counts, Facts, SESSIONS, STATEMENTS, Snapshot, statistics};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use timing_clock::Nanos;
-
-const SESSIONS: &str = "sessions";
 
 /// All settings, in display order. The result is `None` if the server does not have the setting.
 const SETTINGS: &[fn(&Facts) -> Option<SettingAdvice>] = &[
@@ -36,16 +32,6 @@ const SETTINGS: &[fn(&Facts) -> Option<SettingAdvice>] = &[
     settings::fast_timing,
     settings::clock_source,
 ];
-
-/// Returns the statistics that are read before and after the window.
-fn parts(server: &Server) -> Vec<Part> {
-    let mut parts = vec![sessions_part()];
-    parts.extend(settings::parts(server));
-    // These two are compared, so they are read one right after the other.
-    parts.extend(settings::statements_part(server));
-    parts.extend(log_timing::parts(server));
-    parts
-}
 
 /// Interval between checks for Ctrl-C.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -79,7 +65,7 @@ fn observe(
     let mut session = Session::new(connection, stop);
     let server = Server::of(&mut session)?;
     let clocks = known_clocks.get_or_insert_with(|| Clocks::of(&mut session, &server, stop)).clone();
-    let parts = parts(&server);
+    let parts = statistics(&server);
     // The window is the time between the snapshots, without the time for reading them.
     let budget = Budget::new(window, stop);
     let before = Snapshot::take(&mut session, &parts)?;
@@ -181,12 +167,6 @@ pub fn host_findings(facts: &Facts) -> Vec<Finding> {
     let general = here.findings.iter().filter(|finding| OF_EVERY_SERVER.contains(&finding.id.as_str())).cloned();
     let all = general.chain([check::tsc_slow_if(here, Some(facts.server.uses_tsc()))]);
     all.filter(|finding| finding.severity >= Severity::Warning).collect()
-}
-
-/// Sessions of other users are visible only to superusers and to pg_monitor. For others, the type of a session is hidden, too.
-/// A statement that waits for a lock makes no calls of plan nodes, and some kinds of statements have none.
-pub fn sessions_part() -> Part {
-    Part { name: SESSIONS, sql: own_sql::SESSIONS.into() }
 }
 
 /// Returns whether there are sessions at the end of the window whose statements this user may not see.

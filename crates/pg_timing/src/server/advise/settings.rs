@@ -1,21 +1,14 @@
 //! The settings whose cost is known from events that the server counts, and `timing_clock_source`: how many events there are, how
 //! often each of them reads the clock, and the advice.
 
-use super::facts::{Events, Facts, OTHER_DATABASES, Part};
+use super::facts::{ACTIVITY, Events, FUNCTIONS, Facts, IO, OTHER_DATABASES, STATEMENTS, WAL};
 use crate::error::{Error, require};
 use crate::host::check::tsc_slow_if;
 use crate::human::{count, duration, percent_range};
 use crate::report::{
     Action, CHEAP_SHARE, CoreShare, EventsAre, Finding, Report, SYSTEM, SettingAdvice, Severity, finding_id,
 };
-use crate::server::own_sql;
-use crate::server::settings::{FAST_TIMING_METHOD, Server, set_hint};
-
-const ACTIVITY: &str = "activity";
-const IO: &str = "io";
-const WAL: &str = "wal";
-const FUNCTIONS: &str = "functions";
-pub const STATEMENTS: &str = "statements";
+use crate::server::settings::{FAST_TIMING_METHOD, set_hint};
 
 /// pgstat_prepare_io_time and pgstat_count_io_op_time, pgss_planner, pgstat_init_function_usage and its end, XLogWrite and
 /// issue_xlog_fsync: one read before the event and one after it.
@@ -35,24 +28,6 @@ const BLOCK: f64 = 8192.0;
 const FEW_PER_S: f64 = 10.0;
 const LONGER_WINDOW: &str = "a longer window narrows the range: pg_timing advise --window 60";
 pub const WHILE_BUSY: &str = "run it while the server is busy: pg_timing advise --window 60";
-
-/// Returns the statistics that these settings need. Those of functions have no time of the last reset, so only a smaller number
-/// shows a reset.
-pub fn parts(server: &Server) -> [Part; 4] {
-    let io = if server.major() == 15 { own_sql::WRITES_OF_15 } else { own_sql::IO };
-    let wal = if server.major() < 18 { own_sql::WAL_UNTIL_17 } else { own_sql::WAL_IO };
-    [(ACTIVITY, own_sql::DATABASES), (IO, io), (WAL, wal), (FUNCTIONS, own_sql::FUNCTION_CALLS)]
-        .map(|(name, sql)| Part { name, sql: sql.into() })
-}
-
-/// Statistics of pg_stat_statements. A plan that returns n rows to a client has at least n calls, and one call if it
-/// returns no rows. Utility statements such as COPY have rows, but no timed plan. So only texts that start like a
-/// statement with a plan count; texts that start with a comment do not.
-pub fn statements_part(server: &Server) -> Option<Part> {
-    let objects = ["pg_stat_statements", "pg_stat_statements_info"].map(|name| server.extension_object(name));
-    let [Some(statements), Some(info)] = objects else { return None };
-    Some(Part { name: STATEMENTS, sql: own_sql::statements(&statements, &info) })
-}
 
 /// Returns a setting without an advice. `lines` turn it on, and off.
 pub fn setting(name: &str, value: impl Into<String>, on: bool, lines: [String; 2]) -> SettingAdvice {
