@@ -4,7 +4,7 @@ use super::input::{self, Input};
 use super::values::Format;
 use super::{print, show};
 use crate::document;
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::host::check::judge;
 use crate::host::pg_test_timing::{parse, report::report};
 use crate::report::Report;
@@ -50,9 +50,8 @@ pub struct CompareArguments {
 }
 
 pub fn run(arguments: CompareArguments) -> anyhow::Result<u8> {
-    if [&arguments.before, &arguments.after].iter().all(|path| path.as_os_str() == "-") {
-        return Err(Error::new("only one of the reports can come from stdin", "give a file for the other one").into());
-    }
+    let is_twice = [&arguments.before, &arguments.after].iter().all(|path| path.as_os_str() == "-");
+    require(!is_twice, "only one of the reports can come from stdin", "give a file for the other one")?;
     let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
     let comparison = compare((&before.0, &before.1), (&after.0, &after.1));
     match arguments.format {

@@ -329,7 +329,7 @@ fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
         let report = log.totals();
         progress::show(bar.as_ref(), 1.0);
         let report = report?;
-        let page = || html::page(log::TITLE, log::document(&report), None);
+        let page = || html::page(log::TITLE, &log::document(&report), None);
         print(&render(&report, || log::document(&report), page, format).ok_or_else(no_single_plan)?)?;
         return Ok(status(&report.skipped, report.is_incomplete || !report.hosts.is_empty()));
     }

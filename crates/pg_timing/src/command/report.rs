@@ -3,7 +3,7 @@
 use super::input::{self, Input};
 use super::{check, interrupt, print};
 use crate::document::pages::{Entry, of_entries};
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::output_file::OutputFile;
 use crate::report::document::{Document, read_all};
 use clap::{Args, ValueHint};
@@ -62,15 +62,11 @@ pub fn run(arguments: ReportArguments) -> anyhow::Result<u8> {
 
 /// Opens the file for the page. Refuses the name of a JSON file: if the name after -o is forgotten, the first report stands
 /// there, and the page would replace it.
-fn open(path: &Path) -> anyhow::Result<OutputFile> {
-    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
-        let what =
-            format!("could not write \"{}\": the page is HTML, and this is the name of a JSON file", path.display());
-        return Err(
-            Error::new(what, "name the page like report.html: pg_timing report -o report.html FILE.json").into()
-        );
-    }
-    Ok(OutputFile::to_replace(path)?)
+fn open(path: &Path) -> Result<OutputFile, Error> {
+    let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let what = format!("could not write \"{}\": the page is HTML, and this is the name of a JSON file", path.display());
+    require(!is_json, what, "name the page like report.html: pg_timing report -o report.html FILE.json")?;
+    OutputFile::to_replace(path)
 }
 
 /// Returns the reports in a file.

@@ -1,6 +1,6 @@
 //! The result of `compare`: the verdict, both reports, what changed, what is the same, and what could not be compared.
 
-use super::{Block, Cell, Column, Document, Facts, Row, Table, Verdict};
+use super::{Block, Cell, Column, Document, Facts, Row, Table};
 use crate::human::{duration, percent};
 use crate::report::Severity;
 use crate::report::compare::{Change, Comparison, Effect};
@@ -32,11 +32,11 @@ pub fn document(comparison: &Comparison) -> Document {
     rest.extend(["not compared"].into_iter().chain(std::iter::repeat("")).zip(gaps));
     rest.retain(|(_, text)| !text.is_empty());
     let mut blocks = vec![
-        Block::Verdict(Verdict {
+        Block::Verdict {
             severity: severity(verdict.effect),
             word: verdict.effect.word().to_ascii_uppercase(),
             summary: verdict.summary.clone(),
-        }),
+        },
         Block::Facts(Facts::new(8, [("before", before), ("after", after)])),
     ];
     blocks.extend((!table.rows.is_empty()).then_some(Block::Table(table)));

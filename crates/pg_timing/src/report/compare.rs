@@ -114,16 +114,12 @@ pub struct Change {
     /// the figure with its unit, the fact, or the finding's severity; `-` if it is missing
     pub before: String,
     pub after: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub before_ns: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after_ns: Option<f64>,
     /// the largest difference that counts as the same
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_ns: Option<f64>,
     pub effect: Effect,
     /// why it was not compared, or the finding's sentence from the report in which it is worse
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
@@ -144,39 +140,31 @@ pub enum Effect {
     MuchWorse,
 }
 
+/// Each effect with its name, the effect of the opposite change, and the exit status.
+const EFFECTS: [(Effect, &str, Effect, u8); 7] = [
+    (Effect::MuchBetter, "much better", Effect::MuchWorse, 0),
+    (Effect::Better, "better", Effect::Worse, 0),
+    (Effect::Same, "same", Effect::Same, 0),
+    (Effect::Changed, "changed", Effect::Changed, 0),
+    (Effect::NotCompared, "not compared", Effect::NotCompared, 3),
+    (Effect::Worse, "worse", Effect::Better, 1),
+    (Effect::MuchWorse, "much worse", Effect::MuchBetter, 2),
+];
+
 impl Effect {
+    /// Returns the effect in small letters.
+    pub fn word(self) -> &'static str {
+        EFFECTS[self as usize].1
+    }
+
     /// Returns the effect of the opposite change.
     pub fn mirrored(self) -> Effect {
-        match self {
-            Effect::MuchBetter => Effect::MuchWorse,
-            Effect::Better => Effect::Worse,
-            Effect::Worse => Effect::Better,
-            Effect::MuchWorse => Effect::MuchBetter,
-            Effect::Same | Effect::Changed | Effect::NotCompared => self,
-        }
+        EFFECTS[self as usize].2
     }
 
     /// Returns the exit status: 0 same or better, 1 worse, 2 much worse, 3 not compared.
     pub fn exit_status(self) -> u8 {
-        match self {
-            Effect::MuchBetter | Effect::Better | Effect::Same | Effect::Changed => 0,
-            Effect::Worse => 1,
-            Effect::MuchWorse => 2,
-            Effect::NotCompared => 3,
-        }
-    }
-
-    /// Returns the effect in small letters.
-    pub fn word(self) -> &'static str {
-        match self {
-            Effect::MuchBetter => "much better",
-            Effect::Better => "better",
-            Effect::Same => "same",
-            Effect::Changed => "changed",
-            Effect::NotCompared => "not compared",
-            Effect::Worse => "worse",
-            Effect::MuchWorse => "much worse",
-        }
+        EFFECTS[self as usize].3
     }
 }
 
@@ -186,10 +174,6 @@ impl Change {
         let is_of_19 = self.what == TSC_USABLE || self.what.split(' ').next().is_some_and(needs_postgres_19);
         let whose = if is_of_19 { "; only PostgreSQL 19 reads it" } else { "" };
         format!("{} {} (before {}{whose})", self.what, self.after, self.before)
-    }
-
-    fn is_cost(&self, clocks: &[&str]) -> bool {
-        self.what.rsplit_once(' ').is_some_and(|(clock, what)| [READ, LOOP].contains(&what) && clocks.contains(&clock))
     }
 
     /// Returns whether one of the reports cannot show this severity.
@@ -385,12 +369,12 @@ impl Pair<'_> {
     /// one changed.
     fn effect_of_alarm(&self, alarm: &Finding) -> Result<Effect, String> {
         let id = alarm.id.as_str();
-        let is_judged = |change: &&Change| match id {
-            finding_id::CLOCK_SLOW => change.is_cost(&[SYSTEM]),
-            finding_id::TSC_SLOW => change.is_cost(&[SYSTEM, COUNTER, PG19]),
-            finding_id::CLOCK_COARSE => change.what == "system step",
+        let is_judged = |change: &&Change| match (id, change.what.as_str()) {
+            (finding_id::CLOCK_SLOW, "system read" | "system loop") => true,
+            (finding_id::TSC_SLOW, what) => what.ends_with(READ) || what.ends_with(LOOP),
+            (finding_id::CLOCK_COARSE, "system step") => true,
             // An offset that changes within milliseconds is a fault, whatever its size.
-            finding_id::CPU_SKEW => change.what.ends_with(" skew") && !self.reports.iter().any(has_moving_skew),
+            (finding_id::CPU_SKEW, what) => what.ends_with(SKEW) && !self.reports.iter().any(has_moving_skew),
             _ => false,
         };
         let judged: Vec<&Change> = self.changes.iter().filter(is_judged).collect();
@@ -442,7 +426,8 @@ impl Pair<'_> {
         let effects = self.changes.iter().map(|change| change.effect).filter(|effect| *effect != Effect::NotCompared);
         let worst = effects.clone().max().unwrap_or(Effect::Same);
         let best = effects.min().unwrap_or(Effect::Same);
-        let has_cost = self.changes.iter().any(|change| change.is_cost(&[SYSTEM]) && change.note.is_none());
+        // The first comparison is that of the read cost of PostgreSQL's clock.
+        let has_cost = self.changes.first().is_some_and(|cost| cost.note.is_none());
         let effect = match () {
             () if worst >= Effect::Worse => worst,
             // It is unknown whether such a fault is new, or gone.
@@ -476,7 +461,7 @@ impl Pair<'_> {
 
     /// Returns a sentence about the read cost of PostgreSQL's clock.
     fn meaning(&self, verdict: Effect) -> Option<String> {
-        let cost = self.changes.iter().find(|change| change.is_cost(&[SYSTEM]))?;
+        let cost = self.changes.first()?;
         if let Some(why) = &cost.note {
             return Some(format!("The read cost of PostgreSQL's clock could not be compared ({why})."));
         }

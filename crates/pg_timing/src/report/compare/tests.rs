@@ -388,3 +388,10 @@ fn another_speed_of_the_cpu_is_not_a_change_of_the_clock() {
     assert_eq!(effect(&at(1.0, 28.0), &at(1.0, 55.0)), Effect::Worse, "only one clock changed");
     assert_eq!(effect(&at(1.0, 28.0), &at(1.9, 300.0)), Effect::MuchWorse);
 }
+
+#[test]
+fn the_effects_are_in_the_order_of_their_table() {
+    for (nth, (effect, _, opposite, _)) in EFFECTS.into_iter().enumerate() {
+        assert_eq!((effect as usize, opposite.mirrored()), (nth, effect));
+    }
+}
