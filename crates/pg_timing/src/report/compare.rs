@@ -197,7 +197,7 @@ impl Measure {
 
     /// Returns the middle of two bounds, which are its noise.
     fn between((low, high): (f64, f64)) -> Measure {
-        Measure { value: (low + high) / 2.0, noise: (high - low).abs() / 2.0 }
+        Measure { value: low / 2.0 + high / 2.0, noise: (high - low).abs() / 2.0 }
     }
 }
 
@@ -322,7 +322,9 @@ impl Pair<'_> {
         let load = self.load.as_ref().filter(|_| is_time);
         // Load makes a time longer, and never shorter.
         let least = if load.is_some() { high.value / SLOW_FACTOR } else { high.value };
-        if least - low.value <= low.noise + high.noise {
+        // Figures of a damaged report may have no difference.
+        let is_beyond_noise = least - low.value > low.noise + high.noise;
+        if !is_beyond_noise {
             return match load {
                 Some(why) => Err(why.clone()),
                 None if is_time && low.value > 0.0 && high.value >= UNCLEAR * low.value => {
