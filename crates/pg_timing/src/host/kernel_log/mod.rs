@@ -69,6 +69,8 @@ pub fn parse(text: &str) -> KernelClockLog {
     for line in text.lines() {
         // `dmesg --color=always`, `grep --color=always`
         let line = if line.contains('\u{1b}') { strip_str(line).to_string().into() } else { Cow::from(line) };
+        // the source of a page
+        let line = html_escape::decode_html_entities(&line);
         let found = message(&line);
         first = first.or_else(|| match &found {
             Some(message) => message.shown.seconds,
@@ -81,11 +83,9 @@ pub fn parse(text: &str) -> KernelClockLog {
     log
 }
 
-/// A record of journalctl, or dmesg's document or one of its records.
+/// A record of journalctl or dmesg.
 #[derive(Deserialize)]
 struct Record {
-    #[serde(default)]
-    dmesg: Vec<Record>,
     #[serde(rename = "MESSAGE", alias = "msg")]
     message: Option<Value>,
     /// seconds since boot, of dmesg
@@ -107,22 +107,46 @@ fn kernel() -> Value {
     "kernel".into()
 }
 
-/// Returns a log in JSON as the lines that dmesg prints. Another text is returned as it is.
+/// Returns a log in JSON as the lines that dmesg prints: records of journalctl and dmesg, and texts of any other program that
+/// exports logs. Another text is returned as it is.
 fn as_lines(text: &str) -> Cow<'_, str> {
-    if !text.trim_start_matches(['\u{feff}', ' ', '\n', '\r', '\t']).starts_with('{') {
-        return Cow::Borrowed(text);
+    // journalctl -o json-seq, and json-sse
+    let marked = |text: &str| text.starts_with('\u{1e}') || text.starts_with("data: {");
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let text = match text.lines().any(marked) {
+        true => Cow::Owned(text.replace('\u{1e}', "").replace("data: {", "{")),
+        false => Cow::Borrowed(text),
+    };
+    // A line of dmesg begins with a bracket, too.
+    let is_list = text.strip_prefix('[').is_some_and(|list| list.trim_start().starts_with(['{', '"', '[']));
+    if !is_list && !text.starts_with(['{', '"']) {
+        return text;
     }
     let mut lines = String::new();
-    let text = text.trim_start_matches('\u{feff}');
-    let mut records = serde_json::Deserializer::from_str(text).into_iter::<Record>();
+    let mut values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
     let mut read = 0;
-    while let Some(Ok(record)) = records.next() {
-        read = records.byte_offset();
-        record.dmesg.iter().chain([&record]).for_each(|record| record.add_to(&mut lines));
+    while let Some(Ok(value)) = values.next() {
+        read = values.byte_offset();
+        add(value, &mut lines);
     }
-    // What follows, or a file without such records, is searched as text.
+    // What follows is searched as text.
     lines.push_str(&text[read..]);
     Cow::Owned(lines)
+}
+
+/// Adds the lines in a value.
+fn add(value: Value, lines: &mut String) {
+    match value {
+        Value::String(text) => text.lines().for_each(|line| lines.extend([line, "\n"])),
+        Value::Array(values) => values.into_iter().for_each(|value| add(value, lines)),
+        Value::Object(fields) if ["MESSAGE", "msg"].iter().any(|name| fields.contains_key(*name)) => {
+            if let Ok(record) = serde_json::from_value::<Record>(fields.into()) {
+                record.add_to(lines);
+            }
+        }
+        Value::Object(fields) => fields.into_iter().for_each(|(_, value)| add(value, lines)),
+        _ => {}
+    }
 }
 
 impl Record {

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use serde_json::json;
 
 /// Published in a ticket about slow EXPLAIN ANALYZE in Docker Desktop.
 const DOCKER: &str = "\
@@ -85,6 +86,32 @@ fn logs_in_json() {
         "pri": 6, "time":    1.500000, "msg": "clocksource: Switched to clocksource hpet" } ] }"#;
     assert_eq!(parse(dmesg).messages, expected);
     assert!(!parse(&dmesg[..dmesg.len() - 4]).messages.is_empty(), "cut off");
+}
+
+/// As collectors, clouds and pages export logs.
+#[test]
+fn logs_in_texts_of_json_and_html() {
+    let line = "[    1.500000] clocksource: timekeeping watchdog: Marking clocksource 'tsc' as unstable because of x";
+    let log = format!("{line}\n[    1.600000] clocksource: Switched to clocksource hpet\n");
+    let expected = parse(&log).messages;
+    assert_eq!(expected.len(), 2);
+    let each = |of: fn(&str) -> serde_json::Value| log.lines().map(of).collect::<Vec<_>>();
+    let list = serde_json::Value::from(each(|line| json!({"jsonPayload": {"message": line}})));
+    let lines = each(|line| json!({"log": format!("{line}\n"), "stream": "stdout"}));
+    let lines = lines.iter().map(|value| format!("{value}\n")).collect::<String>();
+    for text in [
+        list.to_string(),
+        format!("{list:#}"),
+        format!("data: {}", lines.replace('\n', "\n\ndata: ")),
+        lines.lines().map(|line| format!("\u{1e}{line}\n")).collect(),
+        lines,
+        json!({"InstanceId": "i-1", "Output": log.replace('\n', "\r\n")}).to_string(),
+        json!({"data": {"result": [{"values": each(|line| json!(["1", line]))}]}}).to_string(),
+        json!(log).to_string(),
+        format!("<pre>{}</pre>", html_escape::encode_safe(&log)),
+    ] {
+        assert_eq!(parse(&text).messages, expected, "{text}");
+    }
 }
 
 /// A record has all fields of journalctl. A program sends any bytes in its own fields: journalctl shows several values as a

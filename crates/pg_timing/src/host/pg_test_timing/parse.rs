@@ -118,7 +118,9 @@ pub fn parse(text: &str) -> Result<Vec<Output>, &'static str> {
     let mut reader = Reader::default();
     for line in text.split_inclusive(['\n', '\r']) {
         reader.position = line.as_ptr().addr() - text.as_ptr().addr();
-        reader.line(line);
+        // Line breaks of a string, and of a page's source.
+        let lines = line.split("\\n").flat_map(|line| line.split("<br"));
+        lines.for_each(|line| reader.line(line.trim_start_matches(['/', '>'])));
     }
     reader.start();
     match reader.done {
@@ -198,6 +200,13 @@ pub fn unquote(line: &str) -> &str {
     };
     loop {
         line = line.trim_start_matches(|c| blank(c) || ">|│#*`\"'".contains(c));
+        // `12:Testing timing` comes from grep -n.
+        if let Some((number, text)) = line.split_once(':')
+            && whole(number).is_some()
+            && !text.starts_with(|c: char| c.is_whitespace() || c.is_ascii_digit())
+        {
+            line = text;
+        }
         match line.split_once('|') {
             // `db-1  | text` comes from docker compose.
             Some((name, rest)) if is_name(name.trim_end()) => line = rest,
@@ -224,14 +233,41 @@ struct Reader {
     headed: bool,
     /// where the current line begins
     position: usize,
+    /// number of words before the last row
+    frame: usize,
 }
+
+/// `Nov 27 00:01:02 host program:` are the most words that a program writes before a line.
+const MAX_FRAME: usize = 5;
+/// A row has three or four words, and the one after it decides between both.
+const ROW_WORDS: usize = 5;
 
 impl Reader {
     fn line(&mut self, line: &str) {
-        let line = unquote(line).replace(['|', '│'], " ").replace("&lt;", "<");
-        let mut rest = line.trim();
+        let line = html_escape::decode_html_entities(unquote(line)).replace(['|', '│'], " ");
+        let mut rest = self.without_frame(line.trim());
         while !rest.is_empty() {
             rest = self.next(rest).trim_start();
+        }
+    }
+
+    /// Returns the line without what a program has put before the row of an open table: the number of the line, or a time.
+    fn without_frame<'a>(&mut self, line: &'a str) -> &'a str {
+        let words: Vec<&str> = line.split_whitespace().take(MAX_FRAME + ROW_WORDS).collect();
+        let rest = |nth: usize| &line[words[nth].as_ptr().addr() - line.as_ptr().addr()..];
+        let begins = |nth: &usize| {
+            is_elision(words[*nth])
+                || Row::of(&words[*nth..]).is_some()
+                || SENTENCES.iter().any(|(pattern, _)| at_start(pattern, rest(*nth)).is_some())
+        };
+        match (0..words.len().min(MAX_FRAME + 1)).find(begins) {
+            _ if self.table.is_none() => line,
+            Some(nth) => {
+                self.frame = nth;
+                rest(nth)
+            }
+            None if words.len() > self.frame => rest(self.frame),
+            None => "",
         }
     }
 

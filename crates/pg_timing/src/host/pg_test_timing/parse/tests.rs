@@ -227,6 +227,22 @@ fn quoted_and_indented_outputs_are_parsed() {
         let quoted: String = all.lines().map(|line| format!("{prefix}{line}\n")).collect();
         assert_eq!(parse(&quoted).unwrap(), separate, "{prefix:?}");
     }
+    let numbered = |number: fn(usize) -> String| -> String {
+        all.lines().enumerate().map(|(nth, line)| format!("{}{line}\n", number(nth + 1))).collect()
+    };
+    for number in [
+        |nth: usize| format!("{nth:6}\t"),
+        |nth: usize| format!("{nth}:"),
+        |nth: usize| format!("{nth} "),
+        |nth: usize| format!("2026-11-27T00:01:{:02}.345678Z ", nth % 60),
+        |nth: usize| format!("Nov 27 00:01:{:02} db1 test: ", nth % 60),
+    ] {
+        assert!(parse(&numbered(number)).unwrap() == separate, "{}", number(7));
+    }
+    let one_line = all.replace('\n', "\\n");
+    assert_eq!(parse(&format!("\"{one_line}\"")).unwrap(), separate, "a string of a program");
+    let page = html_escape::encode_text(&all).replace('\n', "<br>").replace("  ", "&nbsp; ");
+    assert_eq!(parse(&page).unwrap(), separate, "the source of a page");
     for quote in ['"', '\''] {
         let strings: String = all.lines().map(|line| format!("{quote}{line}{quote},\n")).collect();
         assert_eq!(parse(&strings).unwrap(), separate, "{quote}");
