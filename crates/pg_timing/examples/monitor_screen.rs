@@ -8,8 +8,9 @@ use pg_timing::command::finish;
 use pg_timing::command::monitor::screen;
 use pg_timing::report::*;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Samples that the screen can show: more than the columns of a wide terminal.
@@ -24,22 +25,21 @@ fn main() -> ExitCode {
     let interval = arguments.iter().position(|word| word == "--interval").and_then(|at| arguments.get(at + 1));
     let interval_s: f64 = interval.and_then(|text| text.parse().ok()).unwrap_or(1.0);
     let panics = arguments.iter().any(|word| word == "--panic");
-    let latest = Arc::new(Mutex::new(MonitorReport::default()));
-    let changed = Arc::new(AtomicU64::new(0));
+    let (reports, shown) = channel();
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop)).expect("a handler can be registered");
-    let (report, number) = (Arc::clone(&latest), Arc::clone(&changed));
     std::thread::spawn(move || {
         let mut simulation = Simulation::new(interval_s);
         loop {
             assert!(!panics || simulation.report.samples < PANIC, "the simulated panic");
             simulation.sample();
-            report.lock().expect("no thread panics with the lock").clone_from(&simulation.report);
-            number.fetch_add(1, Ordering::Release);
+            if reports.send(simulation.report.clone()).is_err() {
+                return;
+            }
             std::thread::sleep(Duration::from_secs_f64(interval_s));
         }
     });
-    ExitCode::from(finish(screen::run(&latest, &changed, &stop).map(|()| 0)))
+    ExitCode::from(finish(screen::run(&shown, &stop).map(|()| 0)))
 }
 
 struct Simulation {
@@ -58,11 +58,7 @@ impl Simulation {
             ..WatchedClock::default()
         };
         use AccessPath::*;
-        let ok = |id: &str, text: &str| WatchedFinding {
-            finding: Finding::new(id, Severity::Ok, text),
-            since: now(),
-            appeared_at: None,
-        };
+        let ok = |id: &str, text: &str| WatchedFinding::new(Finding::new(id, Severity::Ok, text), now());
         let mut report = MonitorReport {
             host: "db1".into(),
             started_at: now(),
@@ -188,7 +184,7 @@ impl Simulation {
         let summary = format!("{}: {}", finding.id, finding.summary);
         self.event(EventKind::FindingAppeared, Some(finding.severity), &summary);
         let at = now();
-        self.report.findings[nth] = WatchedFinding { finding, since: at, appeared_at: Some(at) };
+        self.report.findings[nth] = WatchedFinding { appeared_at: Some(at), ..WatchedFinding::new(finding, at) };
     }
 
     fn event(&mut self, event: EventKind, severity: Option<Severity>, summary: &str) {

@@ -56,11 +56,7 @@ impl GuardianProcess {
     /// Waits for the byte that the process sends when it is detached.
     fn wait_for_start(&mut self) -> io::Result<()> {
         self.socket.set_read_timeout(Some(START_LIMIT))?;
-        self.socket.read_exact(&mut [0]).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => io::Error::other("it was killed"),
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::other("it did not start in time"),
-            _ => error,
-        })
+        self.socket.read_exact(&mut [0]).map_err(|_| io::Error::other("it did not start"))
     }
 
     /// Waits for the end of the process, and kills it after the limit.

@@ -100,8 +100,8 @@ impl Endpoint {
     }
 
     /// Returns the number of requests by the status code of the answer. Connections beyond the limit are `refused`.
-    pub fn requests(&self) -> BTreeMap<String, u64> {
-        lock(&self.shared.requests).iter().map(|(name, count)| (name.to_string(), *count)).collect()
+    pub fn requests(&self) -> BTreeMap<&'static str, u64> {
+        lock(&self.shared.requests).clone()
     }
 }
 
@@ -150,10 +150,8 @@ impl Server {
 
     /// Waits until something can be done. Returns for each connection whether it is ready.
     fn wait(&self) -> Vec<bool> {
-        let timeout = self.connections.iter().map(|connection| connection.deadline).min().map(|time| {
-            let left = time.saturating_duration_since(Instant::now());
-            Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ }
-        });
+        let first = self.connections.iter().map(|connection| connection.deadline).min();
+        let timeout = first.and_then(|time| Timespec::try_from(time.saturating_duration_since(Instant::now())).ok());
         let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
         fds.extend(self.connections.iter().map(|connection| PollFd::new(&connection.stream, connection.waits_for())));
         if poll(&mut fds, timeout.as_ref()).is_err() {

@@ -39,7 +39,7 @@ pub struct MonitorReport {
     pub collectors: Vec<Collector>,
     pub own: OwnUse,
     /// number of HTTP requests by the status code of the answer; `refused` for connections beyond the limit
-    pub http_requests: BTreeMap<String, u64>,
+    pub http_requests: BTreeMap<&'static str, u64>,
     /// the events that are not in the file of events, and the reason
     pub unwritten: Option<String>,
     /// the server of `--server`
@@ -61,9 +61,19 @@ pub struct WatchedFinding {
     pub since: f64,
     /// when it last became a warning or critical, if it ever did
     pub appeared_at: Option<f64>,
+    /// samples in a row with a lower severity than the alarm has
+    pub calm: u32,
+    /// samples since the severity of an alarm fell
+    pub since_fall: u32,
+    /// samples without the alarm that are needed until it clears
+    pub needed: u32,
 }
 
 impl WatchedFinding {
+    pub fn new(finding: Finding, since: f64) -> WatchedFinding {
+        WatchedFinding { finding, since, appeared_at: None, calm: 0, since_fall: u32::MAX, needed: 0 }
+    }
+
     /// Returns whether it is a warning or critical.
     pub fn is_alarm(&self) -> bool {
         self.finding.severity >= Severity::Warning
@@ -218,8 +228,8 @@ pub struct ServerReport {
     pub fast_timing: Option<FastTiming>,
 }
 
-/// The figures of `pg_fast_timing_info()`.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The figures of `pg_fast_timing_info()`, with the names of its columns.
+#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
 pub struct FastTiming {
     pub method: String,
     pub clock: String,

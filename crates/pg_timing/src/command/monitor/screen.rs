@@ -16,8 +16,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGCONT, SIGTSTP};
 use std::io::{self, stdin, stdout};
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 const HINT: Hint = Hint("run it in a terminal, or use it without a screen: --listen ADDRESS or --textfile FILE");
@@ -33,11 +34,11 @@ const PAGE: isize = 5;
 /// Whether the terminal is in raw mode and shows the second screen.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 
-/// Shows the latest report until the user quits or `stop` is set. `changed` counts the samples.
+/// Shows the last of these reports until the user quits or `stop` is set.
 ///
 /// The terminal is restored in all cases. Returns an error with a hint if the terminal cannot show the screen, and an error
 /// if the terminal closes.
-pub fn run(latest: &Mutex<MonitorReport>, changed: &AtomicU64, stop: &AtomicBool) -> anyhow::Result<()> {
+pub fn run(reports: &Receiver<MonitorReport>, stop: &AtomicBool) -> anyhow::Result<()> {
     let term = std::env::var("TERM").unwrap_or_default();
     if ["", "dumb", "unknown"].contains(&term.as_str()) {
         return Err(anyhow!("this terminal cannot show a screen (TERM is \"{term}\")").context(HINT));
@@ -45,7 +46,7 @@ pub fn run(latest: &Mutex<MonitorReport>, changed: &AtomicU64, stop: &AtomicBool
     let continued = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGCONT, continued.clone())?;
     restore_before_panics();
-    let shown = show(latest, changed, stop, &continued);
+    let shown = show(reports, stop, &continued);
     let panicked = !ACTIVE.load(Ordering::Relaxed);
     // If the terminal is closed, there is nothing to restore.
     _ = leave();
@@ -56,20 +57,14 @@ pub fn run(latest: &Mutex<MonitorReport>, changed: &AtomicU64, stop: &AtomicBool
 }
 
 /// Returns when the user quits, when `stop` is set, or after another thread has panicked.
-fn show(
-    latest: &Mutex<MonitorReport>,
-    changed: &AtomicU64,
-    stop: &AtomicBool,
-    continued: &AtomicBool,
-) -> io::Result<()> {
+fn show(reports: &Receiver<MonitorReport>, stop: &AtomicBool, continued: &AtomicBool) -> io::Result<()> {
     enter()?;
     // It is not dropped: it would print its own message if the terminal is closed, and `leave` shows the cursor.
     let mut terminal: ManuallyDrop<DefaultTerminal> =
         ManuallyDrop::new(Terminal::new(CrosstermBackend::new(stdout()))?);
     let color = anstream::AutoStream::choice(&stdout()) != anstream::ColorChoice::Never;
     let mut view = View::new(color, is_utf8());
-    let mut report = MonitorReport::default();
-    let (mut drawn_sample, mut drawn_size) = (None, None);
+    let (mut report, mut newer) = (MonitorReport::default(), None);
     let mut redraw = true;
     while !stop.load(Ordering::Relaxed) && ACTIVE.load(Ordering::Relaxed) {
         if continued.swap(false, Ordering::Relaxed) {
@@ -77,21 +72,20 @@ fn show(
             leave().and_then(|()| enter()).and_then(|()| terminal.clear())?;
             redraw = true;
         }
-        let sample = Some(changed.load(Ordering::Acquire));
-        if !view.paused && sample != drawn_sample {
-            // If a thread panicked while it wrote the report, the report is old or incomplete, and can be shown.
-            report.clone_from(&latest.lock().unwrap_or_else(PoisonError::into_inner));
-            drawn_sample = sample;
+        newer = reports.try_iter().last().or(newer);
+        if !view.paused
+            && let Some(newer) = newer.take()
+        {
+            report = newer;
             redraw = true;
         }
-        let size = Some(terminal.size()?);
-        if redraw || size != drawn_size {
-            drawn_size = size;
+        if redraw {
             terminal.draw(|frame| draw(&report, &view, frame.area(), frame.buffer_mut()))?;
         }
-        redraw = false;
-        for key in keys()? {
-            redraw = true;
+        let events = events()?;
+        redraw = !events.is_empty();
+        for event in events {
+            let Event::Key(key) = event else { continue };
             match press(&mut view, key, report.events.len()) {
                 Some(Leave::Quit) => return Ok(()),
                 Some(Leave::Suspend) => {
@@ -106,26 +100,24 @@ fn show(
     Ok(())
 }
 
-/// Waits for keys for at most [`WAIT`], and returns them.
-fn keys() -> io::Result<Vec<KeyEvent>> {
+/// Waits for keys for at most [`WAIT`]. Returns them, and changes of the terminal's size.
+fn events() -> io::Result<Vec<Event>> {
     let stdin = stdin();
     let mut input = [PollFd::new(&stdin, PollFlags::IN)];
-    match poll(&mut input, Some(&WAIT)) {
-        Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
-        ready => ready?,
-    };
+    if let Err(error) = poll(&mut input, Some(&WAIT))
+        && error != rustix::io::Errno::INTR
+    {
+        return Err(error.into());
+    }
     // crossterm would read from a closed terminal forever.
     if input[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
-    let mut keys = Vec::new();
+    let mut events = Vec::new();
     while event::poll(Duration::ZERO)? {
-        match event::read()? {
-            Event::Key(key) if key.kind != KeyEventKind::Release => keys.push(key),
-            _ => {}
-        }
+        events.push(event::read()?);
     }
-    Ok(keys)
+    Ok(events)
 }
 
 /// Why the terminal shows the first screen again.
@@ -137,6 +129,9 @@ enum Leave {
 
 /// Does what a key does. The newest event is at the top, so `down` shows older ones.
 fn press(view: &mut View, key: KeyEvent, events: usize) -> Option<Leave> {
+    if key.kind == KeyEventKind::Release {
+        return None;
+    }
     match (key.code, key.modifiers.contains(KeyModifiers::CONTROL)) {
         (KeyCode::Char('c'), true) | (KeyCode::Char('q' | 'Q'), false) => return Some(Leave::Quit),
         (KeyCode::Char('z'), true) => return Some(Leave::Suspend),

@@ -2,14 +2,13 @@
 //!
 //! The log is locked as long as the program or a process of the server runs. A folder whose log is not locked was abandoned.
 
-use super::{PAUSE, User};
+use super::User;
 use crate::human::reason;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// The beginning of the folder's name; 16 hexadecimal digits follow.
 const PREFIX: &str = "pg_timing.";
@@ -17,22 +16,18 @@ const DIGITS: usize = 16;
 const LOG: &str = "pg_timing.log";
 /// The longest base path, in bytes. A socket's address has at most 107 bytes on Linux, and 103 on other systems.
 const MAX_BASE: usize = 60;
-/// Time limit of a removal. The last processes of a server may still write files.
-const REMOVAL_LIMIT: Duration = Duration::from_secs(10);
-/// The beginning of an error.
-pub const NOT_CREATED: &str = "could not create ";
 
 /// A folder that only the server's user can access. Dropping it removes it.
 pub struct Folder {
-    path: PathBuf,
+    pub path: PathBuf,
     /// locked until the folder is removed
-    log: File,
+    pub log: File,
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // The next run tries it again.
-        _ = remove(&self.path);
+        // The next run tries it again. The standard library follows no symlink, also if another user replaces a directory meanwhile.
+        _ = std::fs::remove_dir_all(&self.path);
     }
 }
 
@@ -41,18 +36,14 @@ impl Folder {
     pub fn create(base: &Path, user: Option<&User>) -> Result<Folder, String> {
         // The hasher of the standard library has a random seed.
         let path = base.join(format!("{PREFIX}{:016x}", RandomState::new().build_hasher().finish()));
-        let failed = |error: &std::io::Error| format!("{NOT_CREATED}{}: {}", path.display(), reason(error));
-        DirBuilder::new().mode(0o700).create(&path).map_err(|error| failed(&error))?;
-        let log = new_log(&path, user).inspect_err(|_| _ = std::fs::remove_dir_all(&path));
-        Ok(Folder { log: log.map_err(|error| failed(&error))?, path })
-    }
-
-    pub fn log(&self) -> &File {
-        &self.log
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
+        let log = DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .and_then(|()| new_log(&path, user).inspect_err(|_| _ = std::fs::remove_dir_all(&path)));
+        match log {
+            Ok(log) => Ok(Folder { path, log }),
+            Err(error) => Err(format!("could not create {}: {}", path.display(), reason(&error))),
+        }
     }
 }
 
@@ -86,7 +77,7 @@ pub fn remove_abandoned(base: &Path, owner: libc::uid_t) {
         let is_ours = entry.file_name().to_str().is_some_and(is_our_name);
         // The lock lasts until the folder is removed, so that no other run removes it, too.
         if is_ours && let Some(_lock) = lock_if_abandoned(&entry.path(), owner) {
-            _ = remove(&entry.path());
+            _ = std::fs::remove_dir_all(entry.path());
         }
     }
 }
@@ -118,19 +109,6 @@ fn lock_if_abandoned(folder: &Path, owner: libc::uid_t) -> Option<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let lock = OpenOptions::new().read(true).custom_flags(flags).open(folder.join(LOG)).ok()?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(lock)
-}
-
-/// Removes a folder. The standard library follows no symlink, also if another user replaces a directory meanwhile.
-fn remove(folder: &Path) -> std::io::Result<()> {
-    let start = Instant::now();
-    loop {
-        match std::fs::remove_dir_all(folder) {
-            Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty && start.elapsed() < REMOVAL_LIMIT => {
-                std::thread::sleep(PAUSE);
-            }
-            removed => return removed,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -185,9 +163,9 @@ mod tests {
         assert!(abandoned.exists(), "of another user");
         remove_abandoned(base.path(), owner());
         assert!(!abandoned.exists());
-        assert!(in_use.path().exists() && young.exists() && of_another_program.exists() && target.join(LOG).exists());
+        assert!(in_use.path.exists() && young.exists() && of_another_program.exists() && target.join(LOG).exists());
         assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 8);
-        let path = in_use.path().to_owned();
+        let path = in_use.path.clone();
         drop(in_use);
         assert!(!path.exists());
     }

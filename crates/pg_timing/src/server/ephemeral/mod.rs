@@ -9,11 +9,12 @@ use crate::error::Error;
 use crate::human::reason;
 use crate::server::connection::{Password, Target};
 use folder::Folder;
+use std::collections::HashSet;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -30,8 +31,6 @@ const END_LIMIT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(10);
 /// An error message is at the end of a log, and it is much shorter than this. A statement can fill a log with gigabytes.
 const MAX_MESSAGE_BYTES: u64 = 64 << 10;
-/// A server's lock file has about 100 bytes.
-const MAX_LOCK_BYTES: u64 = 4096;
 const SUPERUSER: &str = "postgres";
 /// The socket's folder is private, so all temporary servers can use the same port.
 const PORT: &str = "5432";
@@ -50,8 +49,7 @@ impl Ephemeral {
         remove_server_variables();
         let user = User::for_server()?;
         let installation = Installation::newest(user.as_ref(), stop);
-        // SAFETY: it only returns a number.
-        let owner = user.as_ref().map_or_else(|| unsafe { libc::geteuid() }, |user| user.uid);
+        let owner = user.as_ref().map_or(rustix::process::geteuid().as_raw(), |user| user.uid);
         let base = folder::base(&std::env::temp_dir(), owner, user.is_some());
         folder::remove_abandoned(&base, owner);
         let stopped =
@@ -75,7 +73,7 @@ impl Ephemeral {
     /// Returns the connection options of the server.
     pub fn target(&self) -> Target {
         Target {
-            host: Some(self.folder.path().display().to_string()),
+            host: Some(self.folder.path.display().to_string()),
             port: Some(PORT.into()),
             user: Some(SUPERUSER.into()),
             // The server's user could replace the socket, and ask for a password: this file does not exist.
@@ -100,7 +98,7 @@ fn start_server(
     is_over: &dyn Fn() -> bool,
 ) -> Result<Child, String> {
     let failed = |error: std::io::Error| reason(&error);
-    let data = folder.path().join("data");
+    let data = folder.path.join("data");
     let mut initdb = program(installation, "initdb", user, folder);
     initdb.args(["-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--locale=C", "--no-sync", "-D"]).arg(&data);
     // A full disk has no space for a log. The messages fit into a pipe.
@@ -110,14 +108,16 @@ fn start_server(
         return Err(error_message(&written(initdb.stderr.take())));
     }
     let mut server = program(installation, "postgres", user, folder);
-    server.arg("-D").arg(&data).arg("-k").arg(folder.path()).args(["-p", PORT]);
+    server.arg("-D").arg(&data).arg("-k").arg(&folder.path).args(["-p", PORT]);
     for setting in ["listen_addresses=", "fsync=off", "dynamic_shared_memory_type=mmap", "logging_collector=off"] {
         server.args(["-c", setting]);
     }
-    let mut server = server.stderr(folder.log().try_clone().map_err(failed)?).spawn().map_err(failed)?;
-    match wait(&mut server, libc::SIGQUIT, is_over, || is_ready(&data))? {
+    let mut server = server.stderr(folder.log.try_clone().map_err(failed)?).spawn().map_err(failed)?;
+    // Its messages are in English, because its environment has LC_ALL=C and the cluster has this locale.
+    let is_ready = || end_of(&folder.log).contains("database system is ready to accept connections");
+    match wait(&mut server, libc::SIGQUIT, is_over, is_ready)? {
         true => Ok(server),
-        false => Err(error_message(&end_of(folder.log()))),
+        false => Err(error_message(&end_of(&folder.log))),
     }
 }
 
@@ -190,8 +190,8 @@ fn command_as(user: Option<&User>, program: &Path) -> Command {
 /// Returns the command of a server program, which dies with this program.
 fn program(installation: &Installation, name: &str, user: Option<&User>, folder: &Folder) -> Command {
     let mut command = command_as(user, &installation.bin.join(name));
-    command.current_dir(folder.path());
-    let (log, parent) = (folder.log().as_raw_fd(), std::process::id() as libc::pid_t);
+    command.current_dir(&folder.path);
+    let (log, parent) = (folder.log.as_raw_fd(), std::process::id() as libc::pid_t);
     // SAFETY: the closure only makes system calls, which are allowed between fork and exec. It runs after the change of the user,
     // which would remove the signal.
     unsafe {
@@ -210,17 +210,6 @@ fn program(installation: &Installation, name: &str, user: Option<&User>, folder:
     command
 }
 
-/// Returns whether the server accepts connections, which the eighth line of the lock file shows:
-/// <https://github.com/postgres/postgres/blob/master/src/include/utils/pidfile.h>
-fn is_ready(data: &Path) -> bool {
-    // The server's user can replace the file. A symlink is not followed, a named pipe does not block, and the length is limited.
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file = File::options().read(true).custom_flags(flags).open(data.join("postmaster.pid"));
-    let mut lock = String::new();
-    file.is_ok_and(|file| file.take(MAX_LOCK_BYTES).read_to_string(&mut lock).is_ok())
-        && lock.lines().nth(7).is_some_and(|state| state.trim() == "ready")
-}
-
 /// Returns the last part of a file, or nothing if it cannot be read.
 fn end_of(log: &File) -> String {
     let mut end = vec![0; MAX_MESSAGE_BYTES as usize];
@@ -231,23 +220,18 @@ fn end_of(log: &File) -> String {
 
 /// Returns the first error message in the text.
 fn error_message(text: &str) -> String {
-    const SERVER: [&str; 2] = ["FATAL:  ", "PANIC:  "];
-    const INITDB: &str = "initdb: error: ";
-    let why = |line: &str| {
-        let start = SERVER.iter().find_map(|mark| Some(line.find(mark)? + mark.len()));
-        start.or_else(|| line.starts_with(INITDB).then_some(0)).map(|start| line[start..].trim().to_string())
-    };
+    const MARKS: [&str; 3] = ["FATAL:  ", "PANIC:  ", "initdb: error: "];
+    let why = |line: &str| MARKS.iter().find_map(|mark| Some(line.split_once(mark)?.1.trim().to_string()));
     text.lines().find_map(why).unwrap_or_else(|| "it ended without an error message".into())
 }
 
 /// Returns a hint for the user.
 fn hint(why: &str) -> &'static str {
-    if ["No space left", "Disk quota exceeded"].iter().any(|full| why.contains(full)) {
-        "a temporary server needs 60 MB: free space in /tmp, or set TMPDIR to another directory"
-    } else if why.starts_with(folder::NOT_CREATED) {
-        "check the directory that TMPDIR names, or /tmp: you must have the permission to write there"
-    } else {
-        "try again, or give the connection options of a running server"
+    match ["No space left", "Disk quota exceeded", "could not create "].iter().any(|part| why.contains(part)) {
+        true => {
+            "a temporary server needs 60 MB and the permission to write in /tmp, or in the directory that TMPDIR names"
+        }
+        false => "try again, or give the connection options of a running server",
     }
 }
 
@@ -320,28 +304,20 @@ const USUAL_FOLDERS: [&str; 10] = [
 const MIN_MAJOR: u32 = 15;
 
 impl Installation {
-    /// Returns the newest server in PATH, in the folder that `pg_config` prints, and in the usual folders.
+    /// Returns the newest server in PATH and in the usual folders.
     ///
     /// The programs run as `user`, because a user other than root may own them.
     fn newest(user: Option<&User>, stop: &AtomicBool) -> Result<Installation, Error> {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let path: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
-        let configured = path.iter().find_map(|folder| output(&folder.join("pg_config"), "--bindir", user, stop));
-        let usual = USUAL_FOLDERS.iter().flat_map(|pattern| matching(pattern));
-        let mut found: Vec<Installation> = Vec::new();
-        for bin in path.iter().cloned().chain(configured.map(PathBuf::from)).chain(usual) {
-            // PATH often contains links to the programs in another folder.
-            let Some(bin) = bin.join("postgres").canonicalize().ok().and_then(|it| Some(it.parent()?.to_path_buf()))
-            else {
-                continue;
-            };
-            if bin.join("initdb").exists() && !found.iter().any(|other| other.bin == bin) {
-                found.extend(Installation::at(bin, user, stop));
-            }
-        }
+        let path = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+        // PATH often contains links to the programs in another folder.
+        let bin = |folder: PathBuf| Some(folder.join("postgres").canonicalize().ok()?.parent()?.to_path_buf());
+        let mut bins: Vec<PathBuf> = path.chain(USUAL_FOLDERS.into_iter().flat_map(matching)).filter_map(bin).collect();
+        let mut seen = HashSet::new();
+        bins.retain(|bin| bin.join("initdb").exists() && seen.insert(bin.clone()));
         // max_by_key() returns the last of equal versions, but the first one in PATH counts.
-        found.reverse();
-        found.into_iter().max_by_key(Installation::major).filter(|newest| newest.major() >= MIN_MAJOR).ok_or_else(|| {
+        let found = bins.into_iter().rev().filter_map(|bin| Installation::at(bin, user, stop));
+        found.max_by_key(Installation::major).filter(|newest| newest.major() >= MIN_MAJOR).ok_or_else(|| {
             Error::new(
                 "no PostgreSQL server (15 or later) is installed on this host",
                 "install the package postgresql (Debian, Ubuntu) or postgresql-server (Red Hat, FreeBSD), or add the folder with initdb and postgres to PATH",
@@ -406,7 +382,7 @@ mod tests {
     fn the_first_error_message_is_found() {
         for (text, why) in [
             ("creating directory ... ok\n", "it ended without an error message"),
-            ("x\ninitdb: error: could not write\n", "initdb: error: could not write"),
+            ("x\ninitdb: error: could not write\n", "could not write"),
             ("2026-11-21 UTC [1] LOG:  starting\n2026-11-21 UTC [1] FATAL:  no space\n", "no space"),
         ] {
             assert_eq!(error_message(text), why);
@@ -415,8 +391,8 @@ mod tests {
 
     #[test]
     fn the_hint_fits_the_reason() {
-        assert!(hint("initdb: error: could not write: No space left on device").contains("60 MB"));
-        assert!(hint(&format!("{}/missing", folder::NOT_CREATED)).contains("TMPDIR"));
+        assert!(hint("could not write: No space left on device").contains("60 MB"));
+        assert!(hint("could not create /missing: Permission denied").contains("TMPDIR"));
         assert!(!hint("it did not start in time").contains("TMPDIR"));
     }
 

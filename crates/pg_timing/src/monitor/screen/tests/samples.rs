@@ -53,7 +53,7 @@ pub fn event(at: f64, event: EventKind, severity: Option<Severity>, summary: &st
 }
 
 fn watched(finding: Finding) -> WatchedFinding {
-    WatchedFinding { finding, since: NOW - 18_000.0, appeared_at: None }
+    WatchedFinding::new(finding, NOW - 18_000.0)
 }
 
 /// Returns a host without problems, after five hours.
@@ -141,7 +141,7 @@ pub fn bad() -> MonitorReport {
         let finding = Finding::new(id, severity, text);
         let finding = if evidence.is_empty() { finding } else { finding.evidence(evidence) };
         let finding = if command.is_empty() { finding } else { finding.fix(Fix::new("do it").command(command)) };
-        WatchedFinding { finding, since: NOW - ago, appeared_at: Some(NOW - ago) }
+        WatchedFinding { appeared_at: Some(NOW - ago), ..WatchedFinding::new(finding, NOW - ago) }
     };
     report.events.truncate(1);
     const USE_TSC: &str = "sudo pg_timing clocksource use tsc --for 60";
