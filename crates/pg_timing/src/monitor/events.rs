@@ -123,12 +123,9 @@ pub fn add_counts(report: &mut MonitorReport, sample: &Sample, pairs: &[(&str, &
     }
     for clock in &sample.report.clocks {
         let known = find(&mut report.clocks, &clock.name);
-        known.unavailable.clone_from(&clock.unavailable);
         // The access path comes from the read cost, which a busy sample does not have. The path is the same as before.
-        known.access_path = clock.access_path.or(known.access_path);
-        known.read_ns = clock.read_ns;
-        known.percentiles = clock.percentiles;
-        known.granularity_ns = clock.granularity_ns;
+        let access_path = clock.access_path.or(known.last.access_path);
+        known.last = ClockReport { access_path, ..clock.clone() };
         if known.history_ns.len() == KEPT_SAMPLES {
             known.history_ns.pop_front();
         }
@@ -152,8 +149,9 @@ pub fn add_counts(report: &mut MonitorReport, sample: &Sample, pairs: &[(&str, &
 }
 
 fn find<'a>(clocks: &'a mut Vec<WatchedClock>, name: &str) -> &'a mut WatchedClock {
-    let at = clocks.iter().position(|clock| clock.name == name).unwrap_or_else(|| {
-        clocks.push(WatchedClock { name: name.into(), ..WatchedClock::default() });
+    let at = clocks.iter().position(|clock| clock.last.name == name).unwrap_or_else(|| {
+        let last = ClockReport { name: name.into(), ..ClockReport::default() };
+        clocks.push(WatchedClock { last, ..WatchedClock::default() });
         clocks.len() - 1
     });
     &mut clocks[at]

@@ -4,8 +4,9 @@
 //! its answer before other connections can disturb it. If there are too many connections, the oldest one is closed: a client
 //! that sends nothing cannot keep others out.
 
-use super::{lock, without_signals};
+use super::lock;
 use crate::error::Error;
+use crate::guardian::without_signals;
 use crate::human::reason;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{BTreeMap, VecDeque};

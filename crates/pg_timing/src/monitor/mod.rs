@@ -109,16 +109,11 @@ impl<M: Machine> Monitor<M> {
 
     fn store(&mut self, sample: Sample, late_s: f64) {
         events::add_counts(&mut self.report, &sample, &self.watch.pairs(), late_s);
-        let (report, host) = (&mut self.report, sample.report);
+        let report = &mut self.report;
         report.samples += 1;
         report.sampled_at = sample.at;
-        report.host = host.host.name.known().cloned().unwrap_or_default();
-        report.verdict = Some(host.verdict);
-        report.clocksource = Some(host.clocksource.current);
-        report.read_cost_limits_ns = host.read_cost_limits_ns;
-        report.drifts = host.drift;
+        report.now = sample.report;
         report.counter = sample.counter;
-        report.skew = host.cpus.skew;
         report.own = sample.own;
         for collector in sample.collectors {
             match report.collectors.iter_mut().find(|known| known.name == collector.name) {
@@ -137,15 +132,6 @@ impl<M: Machine> Monitor<M> {
         self.report.events.drain(..excess);
         events
     }
-}
-
-/// Calls `work` while all signals of this thread are blocked. Threads that it starts keep them blocked, so that signals
-/// reach the threads that handle them.
-fn without_signals<T>(work: impl FnOnce() -> T) -> T {
-    let mask = crate::guardian::SignalMask::block_all();
-    let result = work();
-    mask.restore();
-    result
 }
 
 /// Locks the mutex, also after a panic of another thread: each value is complete.

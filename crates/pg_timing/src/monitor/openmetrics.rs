@@ -134,7 +134,8 @@ metrics! {
         |report, out| {
             for severity in SEVERITIES {
                 let is = |verdict: &Verdict| f64::from(verdict.severity == severity);
-                out.add(&[&name(&severity)], report.verdict.as_ref().map(is));
+                let verdict = Some(&report.now.verdict).filter(|_| report.samples > 0);
+                out.add(&[&name(&severity)], verdict.map(is));
             }
         };
     gauge "finding" ["id", "severity"] "1 for the severity of this finding, 0 for its other severities."
@@ -156,22 +157,22 @@ metrics! {
 
     gauge "clock_info" ["clock", "access"] "How a program reads the clock: instruction, vdso, syscall, interposed or unknown. The value is always 1."
         |report, out| {
-            for clock in report.clocks.iter().filter(|clock| clock.unavailable.is_none()) {
+            for clock in report.clocks.iter().map(|clock| &clock.last).filter(|clock| clock.unavailable.is_none()) {
                 out.add(&[&clock.name, &name(&clock.access_path)], 1.0);
             }
         };
     gauge "clock_read_cost_seconds" ["clock"] "Median cost of one read of the clock in the last interval."
-        |report, out| of_clocks(report, out, |clock| clock.read_ns);
+        |report, out| of_clocks(report, out, |clock| clock.last.read_ns);
     gauge "clock_read_cost_limit_seconds" ["severity"] "Cost of one read of PostgreSQL's clock above which the finding clock-slow has this severity."
         |report, out| {
-            let limits = report.read_cost_limits_ns;
+            let limits = report.now.read_cost_limits_ns;
             out.add(&["warning"], limits.map(|limits| limits.warning / NS_PER_S));
             out.add(&["critical"], limits.map(|limits| limits.critical / NS_PER_S));
         };
     histogram "clock_read_seconds" ["clock"] "Differences between consecutive readings of the clock."
         |report, out| {
             for clock in counted(report).filter(|clock| !clock.totals.histogram.is_empty()) {
-                out.add_histogram(&clock.name, &clock.totals.histogram, clock.totals.measured_s);
+                out.add_histogram(&clock.last.name, &clock.totals.histogram, clock.totals.measured_s);
             }
         };
     counter "clock_measured_seconds_total" ["clock"] "Time for which the clock was read."
@@ -183,20 +184,20 @@ metrics! {
     gauge "clock_largest_gap_seconds" ["clock"] "Largest gap in the last interval."
         |report, out| of_clocks(report, out, |clock| clock.largest_gap_ns);
     gauge "clock_granularity_seconds" ["clock"] "Smallest step of the clock's value."
-        |report, out| of_clocks(report, out, |clock| clock.granularity_ns);
+        |report, out| of_clocks(report, out, |clock| clock.last.granularity_ns);
     counter "clock_backward_steps_total" ["clock"] "Readings that were lower than the previous one on the same CPU."
         |report, out| of_totals(report, out, |totals| totals.backward_steps as f64);
 
     gauge "clock_drift_ratio" ["clock", "reference"] "Rate of the clock relative to the reference clock, minus 1."
         |report, out| {
             // The rate of the counter is another metric. Its drift has only steps and changes.
-            for drift in report.drifts.iter().filter(|drift| drift.clock != COUNTER) {
+            for drift in report.now.drift.iter().filter(|drift| drift.clock != COUNTER) {
                 out.add(&[&drift.clock, &drift.reference], drift.rate_ppm / PPM);
             }
         };
     gauge "clock_drift_error_ratio" ["clock", "reference"] "Bound on the error of the drift."
         |report, out| {
-            for drift in &report.drifts {
+            for drift in &report.now.drift {
                 out.add(&[&drift.clock, &drift.reference], drift.uncertainty_ppm / PPM);
             }
         };
@@ -308,7 +309,7 @@ metrics! {
 
 /// Adds a figure of each clock, from ns.
 fn of_clocks(report: &MonitorReport, out: &mut Series, ns: impl Fn(&WatchedClock) -> Option<f64>) {
-    report.clocks.iter().for_each(|clock| out.add(&[&clock.name], ns(clock).map(|ns| ns / NS_PER_S)));
+    report.clocks.iter().for_each(|clock| out.add(&[&clock.last.name], ns(clock).map(|ns| ns / NS_PER_S)));
 }
 
 /// Returns the clocks that were read. Before the first sample, nothing was counted.
@@ -317,12 +318,12 @@ fn counted(report: &MonitorReport) -> impl Iterator<Item = &WatchedClock> {
 }
 
 fn of_totals(report: &MonitorReport, out: &mut Series, figure: impl Fn(&ClockTotals) -> f64) {
-    counted(report).for_each(|clock| out.add(&[&clock.name], figure(&clock.totals)));
+    counted(report).for_each(|clock| out.add(&[&clock.last.name], figure(&clock.totals)));
 }
 
 /// Adds a bound of each pair of CPUs: b's reading minus that of a, the reference.
 fn of_skew(report: &MonitorReport, out: &mut Series, ns: impl Fn(&Skew) -> f64) {
-    for skew in &report.skew {
+    for skew in &report.now.cpus.skew {
         out.add(&[&skew.clock, &skew.b.to_string(), &skew.a.to_string()], ns(skew) / NS_PER_S);
     }
 }

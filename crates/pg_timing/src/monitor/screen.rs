@@ -129,16 +129,16 @@ pub fn draw(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer
 
 /// Returns the host, the time of the last sample, its clock source and the number of samples.
 fn header(report: &MonitorReport, view: &View) -> Line<'static> {
-    let host = if report.host.is_empty() { "this host".into() } else { view.text(&report.host) };
+    let host = report.now.host.name.known().map_or("this host".into(), |name| view.text(name));
     if report.samples == 0 {
         return Line::styled(host, BOLD);
     }
     let [since, now] = [report.started_at, report.sampled_at].map(|at| time(at, report.sampled_at));
     let at = if view.paused { format!(", paused at {now} UTC") } else { format!(" at {now} UTC") };
-    let clocksource = report.clocksource.as_ref().and_then(Fact::known).map(|name| view.text(name));
+    let clocksource = report.now.clocksource.current.known().map_or(NOT_DETERMINED.into(), |name| view.text(name));
     let samples = format!(
         ": clock source {}, {} samples since {since}, every {}",
-        clocksource.unwrap_or(NOT_DETERMINED.into()),
+        clocksource,
         human::grouped(report.samples),
         period(report.interval_s),
     );
@@ -148,9 +148,9 @@ fn header(report: &MonitorReport, view: &View) -> Line<'static> {
 
 /// Returns the verdict.
 fn verdict(report: &MonitorReport, view: &View, width: usize) -> Vec<Line<'static>> {
-    let (severity, summary) = match &report.verdict {
-        Some(verdict) => (verdict.severity, verdict.summary.as_str()),
-        None => (Severity::Unknown, "The first sample is not finished."),
+    let (severity, summary) = match report.samples {
+        0 => (Severity::Unknown, "The first sample is not finished."),
+        _ => (report.now.verdict.severity, report.now.verdict.summary.as_str()),
     };
     labeled(Span::styled(severity.word(), view.style(severity)), &view.text(summary), width)
 }
@@ -164,7 +164,7 @@ fn history(report: &MonitorReport, view: &View, width: usize) -> Option<Sparklin
     let shown: Vec<Option<f64>> = newest.map(|ns| ns.map(f64::from).filter(|ns| ns.is_finite())).collect();
     let highest = shown.iter().flatten().copied().reduce(f64::max).filter(|_| view.unicode)?;
     let bar = |ns: &Option<f64>| {
-        let style = view.alarm(severity(*ns, report.read_cost_limits_ns), DIM);
+        let style = view.alarm(severity(*ns, report.now.read_cost_limits_ns), DIM);
         SparklineBar::from(ns.map(|ns| (ns / highest * FULL) as u64)).style(style)
     };
     let time = period(shown.len() as f64 * report.interval_s);
@@ -196,18 +196,18 @@ const COLUMNS: [(&str, u16); 7] =
 fn clocks(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer) {
     const GAP: u16 = 2;
     let right = |text: String, style| Line::styled(text, style).right_aligned();
-    let row = |clock: &WatchedClock| {
+    let row = |WatchedClock { last: clock, totals, .. }: &WatchedClock| {
         let plain = if clock.unavailable.is_some() { DIM } else { Style::new() };
-        let limits = report.read_cost_limits_ns.filter(|_| clock.name == SYSTEM);
-        let (went_back, style) = match clock.totals.backward_steps {
-            0 if clock.totals.measured_s > 0.0 => ("never".into(), plain),
+        let limits = report.now.read_cost_limits_ns.filter(|_| clock.name == SYSTEM);
+        let (went_back, style) = match totals.backward_steps {
+            0 if totals.measured_s > 0.0 => ("never".into(), plain),
             0 => (MISSING.into(), plain),
             steps => (human::times(steps), view.style(Severity::Critical)),
         };
         Row::new([
             Line::styled(view.text(&clock.name), plain),
             right(duration(clock.read_ns), view.alarm(severity(clock.read_ns, limits), plain)),
-            right(clock.totals.lost_share().map_or(MISSING.into(), percent), plain),
+            right(totals.lost_share().map_or(MISSING.into(), percent), plain),
             right(duration(clock.percentiles.map(|p| p.max_ns)), plain),
             right(duration(clock.granularity_ns), plain),
             right(went_back, style),
@@ -275,8 +275,8 @@ fn facts(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
             add("no figures", Some(format!("{name}: {why}")));
         }
     }
-    if let Some(clock) = report.system().filter(|clock| clock.unavailable.is_none()) {
-        let percentiles = clock.percentiles.map(|p| {
+    if let Some(clock) = report.system().filter(|clock| clock.last.unavailable.is_none()) {
+        let percentiles = clock.last.percentiles.map(|p| {
             [("50", p.p50_ns), ("99", p.p99_ns), ("99.9", p.p99_9_ns), ("99.99", p.p99_99_ns), ("99.999", p.p99_999_ns)]
                 .map(|(name, ns)| format!("{name}% {}", human::duration(ns)))
                 .join(GAP)

@@ -1,7 +1,8 @@
 //! Observes a server in its own thread, because an observation takes seconds and a connection can hang.
 
-use super::{lock, without_signals};
-use crate::error::{Error, SqlState};
+use super::lock;
+use crate::error::Error;
+use crate::guardian::without_signals;
 use crate::host::watch::STOP_CHECK;
 use crate::report::{Collector, ServerReport};
 use crate::server::advise::advise;
@@ -139,11 +140,7 @@ fn observe(target: &Target, window: Nanos, interval_s: f64, stop: &AtomicBool, f
 
 fn connect(target: &Target, stop: &AtomicBool) -> Result<Connection, Error> {
     let no_prompt = || Err(Error::new("the server requires a password", "add it to ~/.pgpass"));
-    Connection::open(target, no_prompt, stop).map_err(|error| match error.state.is(SqlState::NO_SERVER) {
-        // The hint of other commands names options that the monitor does not have.
-        true => Error { hint: "check that the server runs, and check the address in --server".into(), ..error },
-        false => error,
-    })
+    Connection::open(target, no_prompt, stop)
 }
 
 /// Returns the error and its hint in one line.

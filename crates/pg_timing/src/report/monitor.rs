@@ -1,31 +1,25 @@
 //! What `pg_timing monitor` knows at one instant: the input of its screen and of its metrics.
 
-use super::{AccessPath, AdviseReport, Drift, Fact, Finding, Percentiles, Severity, Skew, Verdict};
+use super::{AdviseReport, ClockReport, Finding, Report, Severity};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The state of the monitor after its last sample. Times of day are in seconds since 1970.
 #[derive(Clone, Debug, Default)]
 pub struct MonitorReport {
-    pub host: String,
     pub started_at: f64,
     /// time of the last sample
     pub sampled_at: f64,
     pub interval_s: f64,
     /// number of samples
     pub samples: u64,
-    pub verdict: Option<Verdict>,
-    /// PostgreSQL's clock reads the hardware of this clock source
-    pub clocksource: Option<Fact<String>>,
+    /// the facts of the host, the verdict, and the figures of the last intervals
+    pub now: Report,
     /// every finding of the checks, in their order
     pub findings: Vec<WatchedFinding>,
-    /// the read costs in ns above which `clock-slow` warns, and is critical
-    pub read_cost_limits_ns: Option<super::ReadCostLimits>,
     pub clocks: Vec<WatchedClock>,
-    pub drifts: Vec<Drift>,
     /// sudden changes of the offset between two clocks since the start, by clock and reference clock
     pub offset_steps: BTreeMap<(String, String), u64>,
     pub counter: Option<CounterRate>,
-    pub skew: Vec<Skew>,
     pub suspends: u64,
     pub suspended_s: f64,
     pub pauses: u64,
@@ -49,7 +43,7 @@ pub struct MonitorReport {
 impl MonitorReport {
     /// Returns PostgreSQL's clock.
     pub fn system(&self) -> Option<&WatchedClock> {
-        self.clocks.iter().find(|clock| clock.name == super::SYSTEM)
+        self.clocks.iter().find(|clock| clock.last.name == super::SYSTEM)
     }
 }
 
@@ -83,17 +77,11 @@ impl WatchedFinding {
 /// One clock over time.
 #[derive(Clone, Debug, Default)]
 pub struct WatchedClock {
-    pub name: String,
-    /// why there are no figures
-    pub unavailable: Option<String>,
-    pub access_path: Option<AccessPath>,
-    /// read cost in the last sample
-    pub read_ns: Option<f64>,
+    /// the figures of the last sample
+    pub last: ClockReport,
     /// read cost in each of the last samples, the newest at the end; `None` if a sample has no figure
     pub history_ns: VecDeque<Option<f32>>,
-    /// percentiles of the last sample
-    pub percentiles: Option<Percentiles>,
-    pub granularity_ns: Option<f64>,
+    /// largest interruption in the last interval
     pub largest_gap_ns: Option<f64>,
     pub totals: ClockTotals,
 }

@@ -8,7 +8,7 @@ use crate::report::MonitorReport;
 use anyhow::anyhow;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use ratatui::{DefaultTerminal, Terminal};
@@ -65,7 +65,7 @@ fn show(reports: &Receiver<MonitorReport>, stop: &AtomicBool, continued: &Atomic
     let color = anstream::AutoStream::choice(&stdout()) != anstream::ColorChoice::Never;
     let mut view = View::new(color, is_utf8());
     let (mut report, mut newer) = (MonitorReport::default(), None);
-    let mut redraw = true;
+    let (mut redraw, mut drawn_size) = (true, None);
     while !stop.load(Ordering::Relaxed) && ACTIVE.load(Ordering::Relaxed) {
         if continued.swap(false, Ordering::Relaxed) {
             // Something else may have used the terminal during a stop.
@@ -79,13 +79,14 @@ fn show(reports: &Receiver<MonitorReport>, stop: &AtomicBool, continued: &Atomic
             report = newer;
             redraw = true;
         }
-        if redraw {
+        let size = Some(terminal.size()?);
+        if redraw || size != drawn_size {
             terminal.draw(|frame| draw(&report, &view, frame.area(), frame.buffer_mut()))?;
+            drawn_size = size;
         }
-        let events = events()?;
-        redraw = !events.is_empty();
-        for event in events {
-            let Event::Key(key) = event else { continue };
+        redraw = false;
+        for key in keys()? {
+            redraw = true;
             match press(&mut view, key, report.events.len()) {
                 Some(Leave::Quit) => return Ok(()),
                 Some(Leave::Suspend) => {
@@ -100,24 +101,23 @@ fn show(reports: &Receiver<MonitorReport>, stop: &AtomicBool, continued: &Atomic
     Ok(())
 }
 
-/// Waits for keys for at most [`WAIT`]. Returns them, and changes of the terminal's size.
-fn events() -> io::Result<Vec<Event>> {
+/// Waits for keys for at most [`WAIT`], and returns them.
+fn keys() -> io::Result<Vec<KeyEvent>> {
     let stdin = stdin();
     let mut input = [PollFd::new(&stdin, PollFlags::IN)];
-    if let Err(error) = poll(&mut input, Some(&WAIT))
-        && error != rustix::io::Errno::INTR
-    {
-        return Err(error.into());
-    }
+    match poll(&mut input, Some(&WAIT)) {
+        Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
+        ready => ready?,
+    };
     // crossterm would read from a closed terminal forever.
     if input[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
-    let mut events = Vec::new();
+    let mut keys = Vec::new();
     while event::poll(Duration::ZERO)? {
-        events.push(event::read()?);
+        keys.extend(event::read()?.as_key_press_event());
     }
-    Ok(events)
+    Ok(keys)
 }
 
 /// Why the terminal shows the first screen again.
@@ -129,9 +129,6 @@ enum Leave {
 
 /// Does what a key does. The newest event is at the top, so `down` shows older ones.
 fn press(view: &mut View, key: KeyEvent, events: usize) -> Option<Leave> {
-    if key.kind == KeyEventKind::Release {
-        return None;
-    }
     match (key.code, key.modifiers.contains(KeyModifiers::CONTROL)) {
         (KeyCode::Char('c'), true) | (KeyCode::Char('q' | 'Q'), false) => return Some(Leave::Quit),
         (KeyCode::Char('z'), true) => return Some(Leave::Suspend),

@@ -65,7 +65,7 @@ fn a_healthy_machine_causes_no_event() {
     let (events, report) = watch(300, |_, _| ());
     assert_eq!(events, [""; 0]);
     assert_eq!(report.events.len(), 2, "start and end");
-    assert_eq!(report.verdict.unwrap().severity, Severity::Ok);
+    assert_eq!(report.now.verdict.severity, Severity::Ok);
     let counter = report.counter.unwrap();
     assert!(
         (counter.hz / 2.5e9 - 1.0).abs() * 1e6 <= counter.uncertainty_ppm && counter.uncertainty_ppm < 0.01,
