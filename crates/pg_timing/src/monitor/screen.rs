@@ -109,22 +109,23 @@ pub fn draw(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer
     let most =
         [1, verdict.len(), history_lines, clock_lines, findings.len(), facts.len(), server.len(), event_lines, 1];
     let heights = heights(most, area.height);
-    let mut areas: [Rect; PARTS] = Layout::vertical(heights).areas(area);
+    let [at_top, at_verdict, at_history, at_clocks, at_findings, at_facts, at_server, at_events, at_keys] =
+        Layout::vertical(heights).areas(area);
     // The keys are in the last line.
-    areas[8].y = area.bottom() - heights[8];
+    let at_end = Rect { y: area.bottom() - at_keys.height, ..at_keys };
     for (lines, area) in [
-        (vec![header(report, view)], areas[0]),
-        (verdict, areas[1]),
-        (findings, areas[4]),
-        (facts, areas[5]),
-        (server, areas[6]),
-        (events(report, view, heights[7].into()), areas[7]),
-        (vec![footer(report, view)], areas[8]),
+        (vec![header(report, view)], at_top),
+        (verdict, at_verdict),
+        (findings, at_findings),
+        (facts, at_facts),
+        (server, at_server),
+        (events(report, view, at_events.height.into()), at_events),
+        (vec![footer(report, view)], at_end),
     ] {
         Paragraph::new(lines).render(area, buffer);
     }
-    history.render(areas[2], buffer);
-    clocks(report, view, areas[3], buffer);
+    history.render(at_history, buffer);
+    clocks(report, view, at_clocks, buffer);
 }
 
 /// Returns the host, the time of the last sample, its clock source and the number of samples.

@@ -78,7 +78,7 @@ impl ServerFigures {
         if is_late && report.error.is_none() {
             report = failed(format!("the server has not answered for {} s", age.as_secs()));
         }
-        let seconds = seconds.or(is_late.then(|| age.as_secs_f64()))?;
+        let seconds = seconds.or(is_late.then_some(age.as_secs_f64()))?;
         let collector = Collector { name: Collector::SERVER, seconds, error: report.error.clone() };
         Some((report, collector))
     }

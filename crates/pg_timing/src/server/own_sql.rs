@@ -52,6 +52,9 @@ pub fn settings(names: &[&str]) -> String {
     )
 }
 
+/// All settings with their values.
+pub const ALL_SETTINGS: &str = select!("name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings");
+
 /// One row: the process of this session; databases that accept connections; whether this user may see all statistics.
 pub const SESSION: &str = select!(
     "pg_catalog.pg_backend_pid(), pg_catalog.count(*), pg_catalog.pg_has_role(current_user, 'pg_monitor', 'USAGE')
@@ -238,6 +241,7 @@ mod tests {
     fn queries() -> Vec<String> {
         vec![
             settings(&["jit", "track_io_timing"]),
+            ALL_SETTINGS.into(),
             SESSION.into(),
             EXTENSION_OBJECTS.into(),
             OTHER_SETTINGS.into(),

@@ -39,11 +39,6 @@ impl<'a> Session<'a> {
         self.connection
     }
 
-    /// Returns the values of these settings, as far as the server has them.
-    pub fn settings(&mut self, names: &[&str]) -> Result<BTreeMap<String, String>, Error> {
-        Ok(self.query(&own_sql::settings(names))?.pairs().into_iter().collect())
-    }
-
     /// Returns the rows of one query.
     ///
     /// Each query runs in its own read-only transaction, because statistics do not change within a transaction. Settings
@@ -88,23 +83,6 @@ pub const TIMING_SETTINGS: [&str; 7] = [
     FAST_TIMING_METHOD,
     "timing_clock_source",
     "track_io_timing",
-];
-
-/// Other settings that the advice is about or depends on.
-const ADVISED_SETTINGS: [&str; 13] = [
-    COUNT_CALLS,
-    "auto_explain.log_nested_statements",
-    "compute_query_id",
-    "io_combine_limit",
-    "log_duration",
-    "log_min_duration_sample",
-    "log_min_duration_statement",
-    "pg_stat_statements.track",
-    "pg_stat_statements.track_planning",
-    "pg_stat_statements.track_utility",
-    "track_counts",
-    "track_functions",
-    "track_wal_io_timing",
 ];
 
 /// A view or a function of an extension.
@@ -153,7 +131,7 @@ impl Server {
         let number = session.connection().server_version();
         let version = session.connection().supported_version()?;
         let name = session.connection().name();
-        let settings = session.settings(&[TIMING_SETTINGS.as_slice(), &ADVISED_SETTINGS].concat())?;
+        let settings: BTreeMap<_, _> = session.query(own_sql::ALL_SETTINGS)?.pairs().into_iter().collect();
         session.skip_counting = settings.contains_key(FAST_TIMING_METHOD);
         let facts = session.query(own_sql::SESSION)?;
         let fact = |column: usize| facts.rows.first().and_then(|row| row.get(column)?.as_deref()).unwrap_or_default();

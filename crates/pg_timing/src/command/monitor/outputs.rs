@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::escape;
 use crate::json::json_line;
 use crate::monitor::files::{Lines, textfile};
-use crate::monitor::http::{Endpoint, Limits};
+use crate::monitor::http::Endpoint;
 use crate::monitor::openmetrics;
 use crate::output_file::{OutputFile, READABLE};
 use crate::report::{MonitorEvent, MonitorReport};
@@ -48,7 +48,7 @@ impl Outputs {
         let stdout = prints.then(|| lines(&std::io::stdout(), STDOUT)).transpose()?;
         let stderr = lines(&std::io::stderr(), "stderr")?;
         // The file of events is created, so it comes after what can fail without a trace.
-        let endpoint = arguments.listen.as_deref().map(|address| Endpoint::start(address, Limits::default()));
+        let endpoint = arguments.listen.as_deref().map(Endpoint::start);
         let endpoint = endpoint.transpose()?;
         let textfile = arguments.textfile.as_deref().map(textfile).transpose()?;
         let events = arguments.events.as_deref().map(OutputFile::to_append).transpose()?;

@@ -142,7 +142,8 @@ impl Connection {
             }
             let mut connection = Connection { pq, conn, limit: LIMIT, final_error: None, reached: false };
             if connection.status() == code::CONNECTION_BAD && can_show_password(target) {
-                return Err(invalid_string());
+                let hint = "check the connection string, and write special characters in a URI as %XX";
+                return Err(Error::new(without_quoted(&one_line(&connection.message())), hint));
             }
             // Notices are not printed: a server can send any text at any time. Errors come with the result.
             // SAFETY: the connection is not NULL, and the function exists as long as the program.
@@ -335,26 +336,35 @@ impl Connection {
 
 unsafe extern "C" fn no_notices(_: *mut c_void, _: *const c_char) {}
 
-/// Returns whether libpq's message about a malformed connection string can contain a password: about any part of a URI, or if there
-/// is a password at all.
+/// Returns whether libpq's message about a connection string can contain a password: about any part of a URI, or if there is a
+/// password at all.
 fn can_show_password(target: &Target) -> bool {
     let text = target.database.as_deref().unwrap_or_default().to_lowercase();
     ["postgresql://", "postgres://"].iter().any(|scheme| text.starts_with(scheme))
         || ["pass", "pwd"].iter().any(|word| text.contains(word))
 }
 
-/// libpq's own message would repeat a part of the string, perhaps with the password.
-fn invalid_string() -> Error {
-    Error::new(
-        "invalid connection string",
-        "check the spelling of each keyword, and write special characters in a URI as %XX; examples: \"host=db1 dbname=shop user=u\" \
-         or postgresql://u@db1/shop",
-    )
+/// Returns libpq's message without the parts of the connection string that it quotes: one of them can be the password.
+fn without_quoted(message: &str) -> String {
+    let [start, end] = [message.find('"'), message.rfind('"')].map(|at| at.unwrap_or(message.len()));
+    let quoted = if start < end { "\"..." } else { "" };
+    format!("{}{quoted}{}", &message[..start], &message[end..])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_message_quotes_is_not_shown() {
+        for (message, shown) in [
+            ("missing \"=\" after \"pa\"ss\" in the string", "missing \"...\" in the string"),
+            ("unterminated quoted string", "unterminated quoted string"),
+            ("one \" only", "one \" only"),
+        ] {
+            assert_eq!(without_quoted(message), shown);
+        }
+    }
 
     #[test]
     fn single_options_override_the_connection_string() {

@@ -46,22 +46,22 @@ pub struct Ephemeral {
 impl Ephemeral {
     /// Starts a server, which takes a few seconds. `stop` cancels that.
     pub fn start(stop: &AtomicBool) -> Result<Ephemeral, Error> {
+        Ephemeral::start_newest(stop).map_err(|error| match stop.load(Ordering::Relaxed) {
+            true => Error::new("stopped", "the temporary server was removed"),
+            false => error,
+        })
+    }
+
+    fn start_newest(stop: &AtomicBool) -> Result<Ephemeral, Error> {
         remove_server_variables();
         let user = User::for_server()?;
-        let installation = Installation::newest(user.as_ref(), stop);
         let owner = user.as_ref().map_or(rustix::process::geteuid().as_raw(), |user| user.uid);
         let base = folder::base(&std::env::temp_dir(), owner, user.is_some());
         folder::remove_abandoned(&base, owner);
-        let stopped =
-            || stop.load(Ordering::Relaxed).then(|| Error::new("stopped", "the temporary server was removed"));
-        let installation = installation.map_err(|error| stopped().unwrap_or(error))?;
+        let installation = Installation::newest(user.as_ref(), stop)?;
         let failed = |why: String| {
-            stopped().unwrap_or_else(|| {
-                Error::new(
-                    format!("could not start a temporary server (PostgreSQL {}): {why}", installation.version),
-                    hint(&why),
-                )
-            })
+            let what = format!("could not start a temporary server (PostgreSQL {}): {why}", installation.version);
+            Error::new(what, hint(&why))
         };
         let folder = Folder::create(&base, user.as_ref()).map_err(failed)?;
         let start = Instant::now();
