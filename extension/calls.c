@@ -21,7 +21,6 @@
 #include <math.h>
 
 #include "calls.h"
-#include "install.h"
 #include "statistics.h"
 #include "tree.h"
 
@@ -133,9 +132,12 @@ fast_calls_add(FastQuery *query)
 	}
 }
 
-void
-fast_calls_add_after_error(FastQuery *query)
+/* After an error, only our own memory is certain to exist. */
+static void
+add_at_release(void *released)
 {
+	FastQuery  *query = released;
+
 	for (int i = 0; i < query->node_count; i++)
 	{
 		TreeNode   *each = &query->nodes[i];
@@ -143,4 +145,12 @@ fast_calls_add_after_error(FastQuery *query)
 		if (each->fi != NULL && each->fi->wrapper != NULL)
 			add_calls(each, own_calls(each->fi));
 	}
+}
+
+void
+fast_calls_add_at_release(FastQuery *query)
+{
+	query->count.func = add_at_release;
+	query->count.arg = query;
+	MemoryContextRegisterResetCallback(query->context, &query->count);
 }

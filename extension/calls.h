@@ -23,8 +23,8 @@ extern void fast_calls_record_worker_rows(FastQuery *query);
 /* Adds the calls since the last time to the statistics, at the end of a run. */
 extern void fast_calls_add(FastQuery *query);
 
-/* The same after an error, when only our own memory is certain to exist. */
-extern void fast_calls_add_after_error(FastQuery *query);
+/* Counts the calls of a query when its memory is released, also after an error. */
+extern void fast_calls_add_at_release(FastQuery *query);
 
 #pragma GCC visibility pop
 

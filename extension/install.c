@@ -148,13 +148,6 @@ wrapper_for(const FastInstr *fi)
 	return NULL;
 }
 
-bool
-fast_instruments_itself(const PlanState *node)
-{
-	return IsA(node, HashState) || IsA(node, BitmapIndexScanState) ||
-		IsA(node, BitmapAndState) || IsA(node, BitmapOrState);
-}
-
 /*
  * Installs our timing in a node.
  *
@@ -262,6 +255,7 @@ install_counting(QueryDesc *queryDesc)
 {
 	FastQuery  *query = fast_query_create(queryDesc);
 
+	fast_calls_add_at_release(query);
 	query->method = METHOD_COUNT;
 	fast_reinstall(query);
 }
@@ -279,6 +273,7 @@ install_timing(QueryDesc *queryDesc, Method wanted)
 	if (method == METHOD_OFF)
 		return;
 	query = fast_query_create(queryDesc);
+	fast_calls_add_at_release(query);
 	query->method = method;
 	query->clock = by_tsc ? KIND_TSC : KIND_SYSTEM;
 	query->server_tsc = server_times_by_tsc();

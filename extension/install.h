@@ -14,9 +14,6 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Returns whether core times the node in the node's own code, once per call.  Ours would not be cheaper. */
-extern bool fast_instruments_itself(const PlanState *node);
-
 /* Replaces the server's instrumentation in the nodes of an initialized query: times or only counts their calls. */
 extern void fast_install(QueryDesc *queryDesc, Method method);
 extern void fast_reinstall(FastQuery *query);

@@ -49,6 +49,7 @@ typedef struct FastQuery
 	FastInstr **instrs;			/* the nodes that we time, by plan_node_id */
 	int			ids;			/* length of instrs */
 
+	MemoryContextCallback count;	/* calls.c */
 	Method		method;			/* when the query started */
 	ClockKind	clock;
 	bool		server_tsc;		/* instr_time counts the CPU's ticks (19) */

@@ -17,7 +17,6 @@
 #include "utils/guc.h"
 
 #include "settings.h"
-#include "ticker.h"
 #include "tsc_share.h"
 
 static const struct config_enum_entry method_options[] = {

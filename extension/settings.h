@@ -22,6 +22,14 @@ typedef enum CountCalls
 	COUNT_ALL					/* also statements within functions */
 } CountCalls;
 
+/* Who writes the ticking clock. */
+typedef enum TickerKind
+{
+	TICKER_WORKER,				/* the background worker, for all backends */
+	TICKER_THREAD,				/* a thread of this backend */
+	TICKER_NONE
+} TickerKind;
+
 /* The setting's full name. */
 #define METHOD_SETTING	"pg_fast_timing.method"
 

@@ -15,7 +15,6 @@
 #include "miscadmin.h"
 
 #include "clock.h"
-#include "settings.h"
 #include "ticker.h"
 #include "ticker_shared.h"
 #include "ticker_thread.h"

@@ -13,15 +13,8 @@
 #include "postgres.h"
 
 #include "instr.h"
+#include "settings.h"
 #include "tick.h"
-
-/* Who writes the ticking clock. */
-typedef enum TickerKind
-{
-	TICKER_WORKER,				/* the background worker, for all backends */
-	TICKER_THREAD,				/* a thread of this backend */
-	TICKER_NONE
-} TickerKind;
 
 /* The time of a run for which ticks are missing. */
 typedef struct TickerLoss

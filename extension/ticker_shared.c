@@ -28,7 +28,6 @@
 
 #include "clock.h"
 #include "ticker_shared.h"
-#include "ticker_worker.h"
 
 /*
  * A worker that has not ticked for this time is dead, stopped, or gets no CPU time.
@@ -44,6 +43,7 @@
 #define MAX_READS		1000
 
 SharedTicker *shared_ticker = NULL;
+bool		ticker_worker_registered = false;
 
 static bool is_user = false;	/* this backend is in `users` */
 
@@ -73,7 +73,7 @@ ticker_shared_refusal(uint64 period_ns, bool needs_tsc)
 
 	if (shared_ticker == NULL)
 		return "the library is not in shared_preload_libraries";
-	if (!ticker_worker_is_registered())
+	if (!ticker_worker_registered)
 		return "pg_fast_timing.ticker had another value when the server started";
 	if (shared_ticker->latch == NULL)
 		return "the background worker is not running; max_worker_processes may be too small";

@@ -43,6 +43,9 @@ typedef struct SharedTicker
 /* NULL if the library is not in shared_preload_libraries. */
 extern SharedTicker *shared_ticker;
 
+/* The worker was registered when the server started. */
+extern bool ticker_worker_registered;
+
 /* Returns the size of the shared memory. */
 extern Size ticker_shared_size(void);
 

@@ -40,7 +40,6 @@
  */
 #define MAX_SLEEP_NS	10000000
 
-static bool is_registered = false;
 static pg_prng_state random_state;
 
 extern PGDLLEXPORT void pg_fast_timing_ticker(Datum unused);
@@ -59,13 +58,7 @@ ticker_worker_register(void)
 	snprintf(worker.bgw_function_name, sizeof(worker.bgw_function_name), "pg_fast_timing_ticker");
 	/* Logs a message if max_worker_processes is too small. */
 	RegisterBackgroundWorker(&worker);
-	is_registered = true;
-}
-
-bool
-ticker_worker_is_registered(void)
-{
-	return is_registered;
+	ticker_worker_registered = true;
 }
 
 static void

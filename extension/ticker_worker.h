@@ -15,9 +15,6 @@
 /* Registers the worker, while the postmaster loads the library. */
 extern void ticker_worker_register(void);
 
-/* Returns whether that was done when the server started. */
-extern bool ticker_worker_is_registered(void);
-
 #pragma GCC visibility pop
 
 #endif							/* FAST_TICKER_WORKER_H */

@@ -20,7 +20,6 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
-#include "calls.h"
 #include "tree.h"
 
 /* Most plans have fewer nodes. */
@@ -120,13 +119,18 @@ store_tree(FastQuery *query, QueryDesc *queryDesc)
 	query->instrs = MemoryContextAllocZero(query->context, query->ids * sizeof(FastInstr *));
 }
 
+bool
+fast_instruments_itself(const PlanState *node)
+{
+	return IsA(node, HashState) || IsA(node, BitmapIndexScanState) ||
+		IsA(node, BitmapAndState) || IsA(node, BitmapOrState);
+}
+
 /* Called when the query's memory is released, even after an error. */
 static void
 forget_query(void *query)
 {
 	FastQuery **link = &queries;
-
-	fast_calls_add_after_error(query);
 
 	while (*link != query)
 		link = &(*link)->next;

@@ -32,6 +32,9 @@ struct TreeNode
 	double		counted;		/* calls that are in the statistics */
 };
 
+/* Returns whether core times the node in the node's own code, once per call.  Ours would not be cheaper. */
+extern bool fast_instruments_itself(const PlanState *node);
+
 /* Adds a query to the queries that we time.  It is removed together with its memory context. */
 extern FastQuery *fast_query_create(QueryDesc *queryDesc);
 
