@@ -48,8 +48,7 @@ impl Outputs {
         let stdout = prints.then(|| lines(&std::io::stdout(), STDOUT)).transpose()?;
         let stderr = lines(&std::io::stderr(), "stderr")?;
         // The file of events is created, so it comes after what can fail without a trace.
-        let endpoint = arguments.listen.as_deref().map(Endpoint::start);
-        let endpoint = endpoint.transpose()?;
+        let endpoint = arguments.listen.as_deref().map(Endpoint::start).transpose()?;
         let textfile = arguments.textfile.as_deref().map(textfile).transpose()?;
         let events = arguments.events.as_deref().map(OutputFile::to_append).transpose()?;
         let events = events.map(|file| Lines::new(move |line| file.append(line).map(|()| line.len())));
