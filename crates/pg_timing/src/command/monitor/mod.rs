@@ -14,6 +14,7 @@ use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use outputs::Outputs;
 use std::io::IsTerminal;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -126,7 +127,9 @@ fn on_screen(
     let (ended, end) = sync_channel(1);
     let stop_both = stop.clone();
     let show = move || {
-        let shown = screen::run(&shown_reports, &stop_both);
+        // The panic's message is already printed. The samples must not go on without the screen.
+        let shown = catch_unwind(AssertUnwindSafe(|| screen::run(&shown_reports, &stop_both)));
+        let shown = shown.unwrap_or_else(|_| Err(anyhow!("the monitor has failed").context(screen::PANIC_HINT)));
         stop_both.store(true, Ordering::Relaxed);
         _ = ended.send(shown);
     };

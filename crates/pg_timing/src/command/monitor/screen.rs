@@ -22,7 +22,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 const HINT: Hint = Hint("run it in a terminal, or use it without a screen: --listen ADDRESS or --textfile FILE");
-const PANIC_HINT: Hint = Hint("please report the message above as a bug");
+pub(super) const PANIC_HINT: Hint = Hint("please report the message above as a bug");
 
 /// How long the screen waits for a key before it checks for a new sample, a signal and another size. Four checks per second
 /// take no measurable CPU time, and a new sample appears soon enough.
