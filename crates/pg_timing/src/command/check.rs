@@ -1,15 +1,15 @@
 //! `pg_timing [check]`: measures this host's clocks, or reads a captured tree, and judges them.
 
 use super::values::{Format, limits, log_source, seconds};
-use super::{Hint, interrupt, print, progress, show};
+use super::{interrupt, print, progress, show};
 use crate::document;
+use crate::error::Error;
 use crate::host::check::judge;
 use crate::host::facts::{Host, KernelLog, LogSource, capture};
 use crate::host::measure::Budget;
 use crate::host::survey;
 use crate::report::Report;
 use crate::report::thresholds::{Limits, Thresholds};
-use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use std::path::{Path, PathBuf};
 use timing_clock::Nanos;
@@ -20,10 +20,10 @@ const LEAST_S: f64 = 0.1;
 pub const DEFAULT_S: f64 = 4.0;
 const LONG_S: f64 = 300.0;
 
-const KERNEL_LOG_HINT: Hint = Hint("give the output of dmesg: sudo dmesg | pg_timing check --kernel-log -");
-const ROOT_HINT: Hint = Hint("give a captured tree: a directory that contains proc/ and sys/");
+const KERNEL_LOG_HINT: &str = "give the output of dmesg: sudo dmesg | pg_timing check --kernel-log -";
+const ROOT_HINT: &str = "give a captured tree: a directory that contains proc/ and sys/";
 
-const LIMITS_HINT: Hint = Hint("a warning comes first: give it the lower limit, as in -w read=100ns -c read=1us");
+const LIMITS_HINT: &str = "a warning comes first: give it the lower limit, as in -w read=100ns -c read=1us";
 
 const EXAMPLES: &str = "\
 Check this host if your user may not read the kernel log:
@@ -76,13 +76,12 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     let thresholds = Thresholds { warning, critical };
     if let Some(figure) = thresholds.contradiction() {
         let name = figure.name();
-        return Err(
-            anyhow!("the limit of {name} for a warning (-w) is above the one for critical (-c)").context(LIMITS_HINT)
-        );
+        let what = format!("the limit of {name} for a warning (-w) is above the one for critical (-c)");
+        return Err(Error::new(what, LIMITS_HINT).into());
     }
     let host = host(arguments.root.as_deref())?;
     let source = arguments.kernel_log.as_ref().unwrap_or(&LogSource::Own);
-    let log = source.read(&host).map_err(|e| e.context(KERNEL_LOG_HINT))?;
+    let log = source.read(&host).map_err(|e| Error::new(format!("{e:#}"), KERNEL_LOG_HINT))?;
     // Refuse an unusable name before the measurement, which takes seconds.
     let target = arguments.capture.as_deref().map(capture::Target::create).transpose()?;
     let limit = arguments.duration.unwrap_or(Nanos::from_secs(if arguments.long { LONG_S } else { DEFAULT_S }));
@@ -108,7 +107,7 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
 pub fn host(root: Option<&Path>) -> anyhow::Result<Host> {
     match root {
         Some(root) if !root.is_dir() => {
-            Err(anyhow!("--root \"{}\" is not a directory", root.display()).context(ROOT_HINT))
+            Err(Error::new(format!("--root \"{}\" is not a directory", root.display()), ROOT_HINT).into())
         }
         Some(root) => Ok(Host::captured(root.into())),
         None => Ok(Host::live()),

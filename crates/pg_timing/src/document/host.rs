@@ -1,7 +1,7 @@
 //! A host's report, of `check` and `read`.
 
 use super::histogram::Histogram;
-use super::{Bar, Block, Cell, Column, Document, Fact, Facts, Row, Table, Verdict, fraction};
+use super::{Bar, Block, Cell, Column, Document, Facts, Row, Table, fraction};
 use crate::human::{PLUS_MINUS, count, duration, khz, times, uptime};
 use crate::report::{
     AccessPath, ClaimReport, ClockReport, Fact as Known, Finding, Fix, KernelMessage, KernelReport, MessageLevel,
@@ -14,7 +14,7 @@ const NAMES: usize = 11;
 
 pub fn document(report: &Report) -> Document {
     let alarms = alarms(report);
-    let verdict = Block::Verdict(Verdict::from(&report.verdict));
+    let verdict = Block::from(&report.verdict);
     let stopped = interrupted(report).map(Block::Text);
     let mut first = vec![Block::Text(measured(report)), verdict.clone()];
     first.extend(stopped.clone());
@@ -343,9 +343,8 @@ fn kernel_log(report: &Report) -> Option<Block> {
         Known::Known(kernel) => kernel,
         Known::Unavailable { unavailable } if report.origin == Origin::Measured => {
             let text = format!("cannot read the kernel log ({unavailable}); type:");
-            let facts = vec![Fact { name: "kernel".into(), text, command: Some(READ_LOG) }];
-            let facts = Block::Facts(Facts { width: NAMES, is_dim: false, facts });
-            return Some(Block::Part("Kernel log", vec![facts]));
+            let facts = Block::Facts(Facts::new(NAMES, [("kernel", text)]));
+            return Some(Block::Part("Kernel log", vec![facts, Block::Command(READ_LOG.into())]));
         }
         Known::Unavailable { .. } => return None,
     };

@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::document::columns::{columns, left, wrap};
 use crate::document::host::access;
+use crate::document::text::{columns, left, wrap};
 use crate::escape;
 use crate::human::{self, count, percent};
 use crate::report::*;

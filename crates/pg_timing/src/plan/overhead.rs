@@ -10,7 +10,7 @@ use super::{Node, Plan, PlanNode, callees};
 use crate::error::Error;
 use crate::report::compare::why_busy;
 use crate::report::{
-    CallCost, Capture, ClockReport, ExplainReport, ExplainedNode, Fact, MS_PER_NS, PlanFormat, Range, Report, SYSTEM,
+    CallCost, Capture, ClockReport, ExplainReport, ExplainedNode, MS_PER_NS, PlanFormat, Range, Report, SYSTEM,
 };
 use crate::statistics::RUN_TO_RUN_VARIATION;
 use std::collections::BTreeSet;
@@ -96,12 +96,8 @@ impl ServerClock {
                 .into()
         });
         // Load makes reads longer, so the cost is at most the reported one.
-        let busy = match why_busy(host) {
-            Fact::Known(()) => None,
-            Fact::Unavailable { unavailable } => Some(format!(
-                "the read cost in the host report is uncertain ({unavailable}): measure it on a quiet host"
-            )),
-        };
+        let busy = why_busy(host)
+            .map(|why| format!("the read cost in the host report is uncertain ({why}): measure it on a quiet host"));
         let notes: Vec<String> = busy.into_iter().chain(note).collect();
         let note = (!notes.is_empty()).then(|| notes.join(". "));
         // In a container, pg_timing sees the same limit as the server, except for a CPU quota.

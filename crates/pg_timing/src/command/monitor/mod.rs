@@ -5,6 +5,7 @@ pub mod screen;
 
 use super::values::{count, seconds};
 use super::{NOT_DONE, interrupt};
+use crate::error::Error;
 use crate::host::watch::LiveMachine;
 use crate::human::reason;
 use crate::monitor::{Monitor, ServerFigures, run as watch, server};
@@ -129,7 +130,7 @@ fn on_screen(
     let show = move || {
         // The panic's message is already printed. The samples must not go on without the screen.
         let shown = catch_unwind(AssertUnwindSafe(|| screen::run(&shown_reports, &stop_both)));
-        let shown = shown.unwrap_or_else(|_| Err(anyhow!("the monitor has failed").context(screen::PANIC_HINT)));
+        let shown = shown.unwrap_or_else(|_| Err(Error::new("the monitor has failed", screen::PANIC_HINT).into()));
         stop_both.store(true, Ordering::Relaxed);
         _ = ended.send(shown);
     };
