@@ -6,7 +6,7 @@ use super::{output, print};
 use crate::document;
 use crate::error::Error;
 use crate::host::check::judge;
-use crate::host::pg_test_timing::{KERNEL_LOG, parse, report, ticket};
+use crate::host::pg_test_timing::{KERNEL_LOG, parse, report};
 use crate::report::{Report, Severity};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub fn run(arguments: ReadArguments) -> anyhow::Result<u8> {
         Error::new(format!("{name}: {why}"), hint)
     })?;
     let mut reports: Vec<Report> = outputs.iter().map(report::report).collect();
-    ticket::complete(&text, &outputs, &mut reports);
+    report::complete(&text, &outputs, &mut reports);
     reports.iter_mut().for_each(judge);
     // Each output of pg_test_timing becomes one document.
     print(&match arguments.format {

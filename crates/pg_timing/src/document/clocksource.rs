@@ -2,8 +2,8 @@
 
 use super::host::{access, one_read};
 use super::{Block, Column, Document, Facts, Row, Table};
-use crate::human::{duration, seconds, times};
-use crate::report::{ClockReport, ClocksourceList, ClocksourceRow, ClocksourceState, Grade, SwitchEvent, System};
+use crate::human::{duration, times};
+use crate::report::{ClockReport, ClocksourceList, ClocksourceRow, ClocksourceState, System, traits_of};
 
 /// Returns the clock sources of a host, one row each, and below what each is.
 pub fn list(list: &ClocksourceList) -> Document {
@@ -58,30 +58,16 @@ fn row(row: &ClocksourceRow, measured: Option<&ClockReport>) -> Row {
     Row::new([row.name.clone(), state.into(), read])
 }
 
-/// Returns one step of a switch.
-pub fn event(event: &SwitchEvent) -> Document {
-    let blocks = match *event {
-        SwitchEvent::AlreadyCurrent { name } => {
-            vec![Block::Text(format!("The clock source is {name} already. Nothing to do."))]
-        }
-        SwitchEvent::UndoCommand { command } => {
-            vec![Block::Text("To undo this by hand, as root:".into()), Block::Command(command.into())]
-        }
-        SwitchEvent::Measured { old, new, overhead_ns } => comparison(old, new, overhead_ns),
-        SwitchEvent::Waiting { old, left } => {
-            vec![Block::Text(format!("{old} will be restored in {}. Ctrl-C restores it at once.", seconds(left.0)))]
-        }
-        SwitchEvent::Restored { message, stopped_after } => {
-            let stopped = stopped_after.map(|after| format!("Stopped after {}. ", seconds(after.0)));
-            vec![Block::Text(stopped.unwrap_or_default() + message)]
-        }
-        SwitchEvent::Kept { name, grade, old } => kept(name, grade, old),
-    };
-    Document::default().with(blocks)
+/// Returns how to undo a switch by hand.
+pub fn undo(old: &str) -> Document {
+    Document::default().with(vec![
+        Block::Text("To undo this by hand, as root:".into()),
+        Block::Command(System::Linux.switch_command(old)),
+    ])
 }
 
 /// Returns the old and the new clock source side by side.
-fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport), overhead_ns: Option<[f64; 2]>) -> Vec<Block> {
+pub fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> Document {
     let row = |(when, (name, clock)): (&str, (&str, &ClockReport))| match &clock.unavailable {
         Some(why) => Row::new([when, name, "-", "-", &format!("not measured: {why}")]),
         None => {
@@ -91,8 +77,8 @@ fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport), overhead_ns:
     };
     let rows = [("before", old), ("now", new)].into_iter().map(row);
     let mut blocks = vec![table(["", "clock source", "one read", "step", "access"], rows)];
-    blocks.extend(overhead_ns.map(|ns| {
-        let [before, after] = ns.map(duration);
+    let overhead = |(_, clock): (&str, &ClockReport)| clock.overhead_per_node_ns().map(duration);
+    blocks.extend(overhead(old).zip(overhead(new)).map(|(before, after)| {
         Block::Text(format!(
             "EXPLAIN ANALYZE now adds up to about {after} per row and plan node; before, up to about {before}."
         ))
@@ -102,23 +88,23 @@ fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport), overhead_ns:
         let (times, by) = (times(clock.backward_steps), duration(clock.largest_backward_ns));
         blocks.push(Block::Text(format!("Warning: with {name} the time went back {times}, by up to {by}.")));
     }
-    blocks
+    Document::default().with(blocks)
 }
 
 /// Returns how to make the switch permanent, how to undo it, and its risk.
-fn kept(name: &str, grade: Option<Grade>, old: &str) -> Vec<Block> {
+pub fn kept(name: &str, old: &str) -> Document {
     let mut risk =
         format!("if the kernel selected {old} for a reason (see pg_timing check), time may be unreliable with {name}");
     if name == "tsc" {
         risk += "; do not use the boot parameter tsc=reliable, which also switches off the kernel's checks";
     }
-    if matches!(grade, Some(Grade::Slow | Grade::Stalls | Grade::Coarse)) {
+    if traits_of(name).is_some_and(|traits| !traits.is_good()) {
         risk += "; programs that read the time become slower or get coarse times, and a large host can stall";
     }
     let facts = [("permanent:", System::Linux.make_permanent(name)), ("risk:", risk), ("undo:", String::new())];
-    vec![
+    Document::default().with(vec![
         Block::Text(format!("The clock source stays {name} until the next restart.")),
         Block::Facts(Facts::new(11, facts)),
         Block::Command(System::Linux.switch_command(old)),
-    ]
+    ])
 }

@@ -71,7 +71,7 @@ fn add(documents: &mut Vec<Document>, value: Value) -> Result<(), Error> {
     }
     let has = |names: [&str; 2]| names.iter().all(|name| fields.contains_key(*name));
     if has(["clocks", "verdict"]) {
-        let report = Report::from_value(fields.into()).map_err(damaged)?;
+        let report: Report = serde_json::from_value(fields.into()).map_err(damaged)?;
         Measured::of(&report).plausible().map_err(damaged)?;
         documents.push(Document::Host(report.into()));
     } else if has(["nodes", "corrected_ms"]) {

@@ -50,7 +50,7 @@ pub enum Fact<T> {
 
 impl<T> Default for Fact<T> {
     fn default() -> Fact<T> {
-        Fact::unavailable("")
+        Fact::unavailable("not in the report")
     }
 }
 

@@ -17,7 +17,7 @@ fn reports() -> Vec<(String, Report)> {
         files.map(|(name, path)| (name, std::fs::read_to_string(path).unwrap())).collect()
     };
     let hosts = files("e2e/snapshots", ".json.snap").into_iter().map(|(name, text)| {
-        let host = Report::from_json(&text.as_bytes()[text.find("\n{").unwrap()..]).unwrap();
+        let host: Report = serde_json::from_str(&text[text.find("\n{").unwrap()..]).unwrap();
         (name, host)
     });
     let outputs = files("fixtures/pg_test_timing", ".txt").into_iter().flat_map(|(name, text)| {
