@@ -8,8 +8,9 @@ use pg_timing::command::finish;
 use pg_timing::command::monitor::screen;
 use pg_timing::report::*;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Samples that the screen can show: more than the columns of a wide terminal.
@@ -24,22 +25,21 @@ fn main() -> ExitCode {
     let interval = arguments.iter().position(|word| word == "--interval").and_then(|at| arguments.get(at + 1));
     let interval_s: f64 = interval.and_then(|text| text.parse().ok()).unwrap_or(1.0);
     let panics = arguments.iter().any(|word| word == "--panic");
-    let latest = Arc::new(Mutex::new(MonitorReport::default()));
-    let changed = Arc::new(AtomicU64::new(0));
+    let (reports, shown) = channel();
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop)).expect("a handler can be registered");
-    let (report, number) = (Arc::clone(&latest), Arc::clone(&changed));
     std::thread::spawn(move || {
         let mut simulation = Simulation::new(interval_s);
         loop {
             assert!(!panics || simulation.report.samples < PANIC, "the simulated panic");
             simulation.sample();
-            report.lock().expect("no thread panics with the lock").clone_from(&simulation.report);
-            number.fetch_add(1, Ordering::Release);
+            if reports.send(simulation.report.clone()).is_err() {
+                return;
+            }
             std::thread::sleep(Duration::from_secs_f64(interval_s));
         }
     });
-    ExitCode::from(finish(screen::run(&latest, &changed, &stop).map(|()| 0)))
+    ExitCode::from(finish(screen::run(&shown, &stop).map(|()| 0)))
 }
 
 struct Simulation {
@@ -50,25 +50,21 @@ struct Simulation {
 impl Simulation {
     fn new(interval_s: f64) -> Simulation {
         let clock = |name: &str, read_ns: f64, access_path| WatchedClock {
-            name: name.into(),
-            access_path: Some(access_path),
-            read_ns: Some(read_ns),
-            granularity_ns: Some(1.0),
+            last: ClockReport {
+                name: name.into(),
+                access_path: Some(access_path),
+                read_ns: Some(read_ns),
+                granularity_ns: Some(1.0),
+                ..ClockReport::default()
+            },
             totals: ClockTotals { histogram: vec![0; 20], ..ClockTotals::default() },
             ..WatchedClock::default()
         };
         use AccessPath::*;
-        let ok = |id: &str, text: &str| WatchedFinding {
-            finding: Finding::new(id, Severity::Ok, text),
-            since: now(),
-            appeared_at: None,
-        };
+        let ok = |id: &str, text: &str| WatchedFinding::new(Finding::new(id, Severity::Ok, text), now());
         let mut report = MonitorReport {
-            host: "db1".into(),
             started_at: now(),
             interval_s,
-            clocksource: Some(Fact::Known("tsc".into())),
-            read_cost_limits_ns: Some(ReadCostLimits { warning: 100.0, critical: 500.0 }),
             clocks: vec![
                 clock("system", 20.1, Vdso),
                 clock("rdtscp", 16.6, Instruction),
@@ -85,6 +81,9 @@ impl Simulation {
             counter: Some(CounterRate { hz: 2_596_098_012.0, uncertainty_ppm: 0.02 }),
             ..MonitorReport::default()
         };
+        report.now.host.name = Fact::Known("db1".into());
+        report.now.clocksource.current = Fact::Known("tsc".into());
+        report.now.read_cost_limits_ns = Some(ReadCostLimits { warning: 100.0, critical: 500.0 });
         report.findings.push(WatchedFinding {
             finding: Finding::new("tsc-firmware", Severity::Unknown, "the kernel log is not readable"),
             ..report.findings[0].clone()
@@ -103,15 +102,15 @@ impl Simulation {
             let noise = self.noise();
             let clock = &mut self.report.clocks[nth];
             let usual = [20.1, 16.6, 9.0, 112.0, 20.3, 20.2][nth];
-            let factor = if slow && clock.access_path != Some(AccessPath::Instruction) { 62.0 } else { 1.0 };
+            let factor = if slow && clock.last.access_path != Some(AccessPath::Instruction) { 62.0 } else { 1.0 };
             let read_ns = usual * factor * (0.95 + 0.3 * noise * noise);
-            clock.read_ns = Some(read_ns);
+            clock.last.read_ns = Some(read_ns);
             clock.history_ns.push_back(Some(read_ns as f32));
             if clock.history_ns.len() > HISTORY {
                 clock.history_ns.pop_front();
             }
             let largest = 20_000.0 + 4e6 * noise * noise * noise;
-            clock.percentiles = Some(Percentiles {
+            clock.last.percentiles = Some(Percentiles {
                 min_ns: read_ns * 0.8,
                 p50_ns: read_ns,
                 p90_ns: read_ns * 1.05,
@@ -128,7 +127,7 @@ impl Simulation {
             clock.totals.gap_s += 0.0002 * noise;
         }
         self.verdict_and_findings();
-        self.report.drifts = vec![Drift {
+        self.report.now.drift = vec![Drift {
             clock: "system".into(),
             reference: "monotonic_raw".into(),
             rate_ppm: 0.12,
@@ -144,7 +143,7 @@ impl Simulation {
         let use_tsc = Fix::new("use the TSC").command("sudo pg_timing clocksource use tsc --for 60");
         match self.report.samples {
             n if n == SLOW.start => {
-                self.report.clocksource = Some(Fact::Known("hpet".into()));
+                self.report.now.clocksource.current = Fact::Known("hpet".into());
                 self.event(EventKind::ClocksourceChanged, None, "The clock source changed from tsc to hpet.");
                 let slow = Finding::new("clock-slow", Severity::Critical, slow_text).evidence("median 1249 +- 12 ns");
                 self.alarm(0, slow.fix(use_tsc));
@@ -155,7 +154,7 @@ impl Simulation {
                 self.alarm(1, Finding::new("clock-backward", Severity::Critical, "rdtsc went back 12 times"));
             }
             n if n == SLOW.end => {
-                self.report.clocksource = Some(Fact::Known("tsc".into()));
+                self.report.now.clocksource.current = Fact::Known("tsc".into());
                 self.event(EventKind::ClocksourceChanged, None, "The clock source changed from hpet to tsc.");
                 self.event(EventKind::FindingCleared, Some(Severity::Critical), "clock-slow is no alarm any more.");
                 let watched = &mut self.report.findings[0];
@@ -181,14 +180,14 @@ impl Simulation {
                     .into(),
             ),
         };
-        self.report.verdict = Some(Verdict { severity, summary });
+        self.report.now.verdict = Verdict { severity, summary };
     }
 
     fn alarm(&mut self, nth: usize, finding: Finding) {
         let summary = format!("{}: {}", finding.id, finding.summary);
         self.event(EventKind::FindingAppeared, Some(finding.severity), &summary);
         let at = now();
-        self.report.findings[nth] = WatchedFinding { finding, since: at, appeared_at: Some(at) };
+        self.report.findings[nth] = WatchedFinding { appeared_at: Some(at), ..WatchedFinding::new(finding, at) };
     }
 
     fn event(&mut self, event: EventKind, severity: Option<Severity>, summary: &str) {

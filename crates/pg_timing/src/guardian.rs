@@ -27,27 +27,26 @@ impl GuardianProcess {
     /// All signals are blocked in the process. This program must have no other thread.
     pub fn start(work: impl FnOnce(UnixStream)) -> io::Result<GuardianProcess> {
         let (socket, guardian_socket) = UnixStream::pair()?;
-        let mask = SignalMask::block_all();
-        // SAFETY: there are no other threads, so the child process has no restrictions.
-        let process = unsafe { libc::fork() };
-        if process == 0 {
-            drop(socket);
-            // The forked process must never return into the program's code.
-            let done = catch_unwind(AssertUnwindSafe(|| {
-                detach();
-                if (&guardian_socket).write_all(&[0]).is_ok() {
-                    work(guardian_socket);
-                }
-            }));
-            // SAFETY: ends this process without the program's exit handlers.
-            unsafe { libc::_exit(done.is_err().into()) }
-        }
-        let error = io::Error::last_os_error();
-        mask.restore();
+        let (process, error, socket) = without_signals(move || {
+            // SAFETY: there are no other threads, so the child process has no restrictions.
+            let process = unsafe { libc::fork() };
+            if process == 0 {
+                drop(socket);
+                // The forked process must never return into the program's code.
+                let done = catch_unwind(AssertUnwindSafe(|| {
+                    detach();
+                    if (&guardian_socket).write_all(&[0]).is_ok() {
+                        work(guardian_socket);
+                    }
+                }));
+                // SAFETY: ends this process without the program's exit handlers.
+                unsafe { libc::_exit(done.is_err().into()) }
+            }
+            (process, io::Error::last_os_error(), socket)
+        });
         if process == -1 {
             return Err(error);
         }
-        drop(guardian_socket);
         let mut guardian = GuardianProcess { process, socket };
         guardian.wait_for_start().inspect_err(|_| guardian.finish(Duration::ZERO))?;
         Ok(guardian)
@@ -56,11 +55,7 @@ impl GuardianProcess {
     /// Waits for the byte that the process sends when it is detached.
     fn wait_for_start(&mut self) -> io::Result<()> {
         self.socket.set_read_timeout(Some(START_LIMIT))?;
-        self.socket.read_exact(&mut [0]).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => io::Error::other("it was killed"),
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::other("it did not start in time"),
-            _ => error,
-        })
+        self.socket.read_exact(&mut [0]).map_err(|_| io::Error::other("it did not start"))
     }
 
     /// Waits for the end of the process, and kills it after the limit.
@@ -88,24 +83,17 @@ fn detach() {
     }
 }
 
-/// The signals that a thread blocked before it blocked all.
-pub struct SignalMask(libc::sigset_t);
-
-impl SignalMask {
-    /// Blocks all signals of this thread. Threads and processes that it starts inherit that.
-    pub fn block_all() -> SignalMask {
-        // SAFETY: empty sets are valid, and the calls overwrite them.
-        unsafe {
-            let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
-            libc::sigfillset(&mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-            SignalMask(before)
-        }
-    }
-
-    pub fn restore(&self) {
-        // SAFETY: the mask is that of this thread before.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+/// Calls `work` while all signals of this thread are blocked. Threads and processes that it starts keep them blocked, so that
+/// signals reach the threads that handle them.
+pub fn without_signals<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: empty sets are valid, and the calls overwrite them. The second mask is that of this thread before.
+    unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let result = work();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        result
     }
 }
 

@@ -9,12 +9,14 @@ use crate::error::Error;
 use crate::human::reason;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{ErrorKind, Result, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// A directory is only searched. Linux needs no permission to read it.
@@ -38,34 +40,41 @@ const OTHER_FILE: &str = "give the name of a new file, or of a regular file to r
 const ONLY_ROOT: &str = "use a directory that only root can change, such as /root";
 
 /// The device and the inode of a file.
-pub type Identity = (u64, u64);
+type Identity = (u64, u64);
 
 /// A directory, and the name of a file in it. The directory is opened again for each write, because someone may create it anew.
 pub struct OutputFile {
     /// only for messages
     path: PathBuf,
     directory: PathBuf,
-    pub name: OsString,
+    name: OsString,
+    /// the file that this program wrote last
+    last: Cell<Option<Identity>>,
 }
 
 impl OutputFile {
-    /// Splits the path of a file.
-    pub fn of(path: &Path) -> std::result::Result<OutputFile, Error> {
-        let is_directory_name = path.as_os_str().as_encoded_bytes().ends_with(b"/");
-        match path.file_name().filter(|_| !is_directory_name) {
-            Some(name) => Ok(OutputFile { path: path.into(), directory: directory_of(path).into(), name: name.into() }),
-            None => {
-                let what = format!("could not write \"{}\": it is not a file name", path.display());
-                Err(Error::new(what, OTHER_FILE))
-            }
-        }
-    }
-
     /// Returns the place of a file that [`replace`](OutputFile::replace) can write: an existing file must be a regular one,
     /// because the rename of a device would remove it.
     pub fn to_replace(path: &Path) -> std::result::Result<OutputFile, Error> {
-        let output = OutputFile::of(path)?;
-        output.check().map_err(|error| output.not_writable(&error))?;
+        OutputFile::checked(path, OutputFile::check)
+    }
+
+    /// Returns a file to which [`append`](OutputFile::append) can write. Creates it if it is missing.
+    pub fn to_append(path: &Path) -> std::result::Result<OutputFile, Error> {
+        OutputFile::checked(path, |output| output.open_to_append().map(|_| ()))
+    }
+
+    fn checked(path: &Path, check: fn(&OutputFile) -> Result<()>) -> std::result::Result<OutputFile, Error> {
+        let is_directory_name = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        let name = path.file_name().filter(|_| !is_directory_name);
+        let output = OutputFile {
+            path: path.into(),
+            directory: directory_of(path).into(),
+            name: name.unwrap_or_default().into(),
+            last: Cell::default(),
+        };
+        let checked = if name.is_some() { check(&output) } else { Err(refused("it is not a file name", OTHER_FILE)) };
+        checked.map_err(|error| output.not_writable(&error))?;
         Ok(output)
     }
 
@@ -80,14 +89,13 @@ impl OutputFile {
         Ok(rustix::fs::unlinkat(&directory, partial, AtFlags::empty())?)
     }
 
-    pub fn open_directory(&self) -> Result<OwnedFd> {
+    fn open_directory(&self) -> Result<OwnedFd> {
         open_directory(&self.directory)
     }
 
     /// Replaces the file. `mode` is that of the new file, also against the umask. Without it, the file keeps the permissions of the
-    /// one that it replaces, and is on the disk at the end. After an error, the old file is as before. Returns the new file's
-    /// identity.
-    pub fn replace(&self, bytes: &[u8], mode: Option<Mode>) -> std::result::Result<Identity, Error> {
+    /// one that it replaces, and is on the disk at the end. After an error, the old file is as before.
+    pub fn replace(&self, bytes: &[u8], mode: Option<Mode>) -> std::result::Result<(), Error> {
         let write = || {
             let directory = self.open_directory()?;
             // A file that only its owner may read stays so. The mode of a symlink means nothing.
@@ -105,26 +113,70 @@ impl OutputFile {
                     // Some file systems notice only here that they are full.
                     file.sync_all()?;
                 }
-                let identity = identity(&rustix::fs::fstat(&file)?);
                 rustix::fs::renameat(&directory, &partial, &directory, &self.name)?;
-                Ok(identity)
+                self.last.set(Some(identity(&rustix::fs::fstat(&file)?)));
+                Ok(())
             };
             write().inspect_err(|_| _ = rustix::fs::unlinkat(&directory, &partial, AtFlags::empty()))
         };
         write().map_err(|error| self.not_writable(&error))
     }
 
-    /// Removes the file if it is the one with this identity, and if that is possible.
-    pub fn remove(&self, last: Identity) {
+    /// Removes the file that was written last, if that is possible, and unless another process has replaced it since.
+    pub fn remove(&self) {
         let Ok(directory) = self.open_directory() else { return };
         let found = rustix::fs::statat(&directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
-        if found.is_ok_and(|found| identity(&found) == last) {
+        if found.is_ok_and(|found| self.last.get() == Some(identity(&found))) {
             _ = rustix::fs::unlinkat(&directory, &self.name, AtFlags::empty());
         }
     }
 
+    /// Appends a whole line, or nothing.
+    ///
+    /// The file is opened for each line, because logrotate moves it or cuts it. It is opened for appending, so `copytruncate`
+    /// works.
+    pub fn append(&self, line: &[u8]) -> std::result::Result<(), Error> {
+        let write = |mut file: File| {
+            let before = file.metadata()?.len();
+            // The last line has no end if the machine stopped during a write.
+            let mut last = *b"\n";
+            if let Some(at) = before.checked_sub(1) {
+                file.read_exact_at(&mut last, at)?;
+            }
+            let end: &[u8] = if last == *b"\n" { b"" } else { b"\n" };
+            file.write_all(&[end, line].concat()).inspect_err(|_| _ = file.set_len(before))
+        };
+        self.open_to_append().and_then(write).map_err(|error| self.not_writable(&error))
+    }
+
+    fn open_to_append(&self) -> Result<File> {
+        let open = self.open_directory()?;
+        // A named pipe must not block.
+        let mut flags = OFlags::RDWR | OFlags::APPEND | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        if is_root() {
+            flags |= OFlags::NOFOLLOW;
+        }
+        let file = match rustix::fs::openat(&open, &self.name, flags, Mode::empty()) {
+            Err(Errno::NOENT) => {
+                let file = rustix::fs::openat(&open, &self.name, flags | OFlags::CREATE | OFlags::EXCL, READABLE)?;
+                // The umask may have removed permissions.
+                rustix::fs::fchmod(&file, READABLE)?;
+                file
+            }
+            Err(Errno::LOOP) => return Err(std::io::Error::other("it is a symlink, which root does not follow")),
+            opened => opened?,
+        };
+        let state = rustix::fs::fstat(&file)?;
+        check_regular(&state)?;
+        // Another user can give a second name to a file of root.
+        if is_root() && state.st_nlink > 1 {
+            return Err(std::io::Error::other("it has several hard links, and root writes only to a file with one"));
+        }
+        Ok(file.into())
+    }
+
     /// Returns the error that this file cannot be written, with a hint.
-    pub fn not_writable(&self, error: &std::io::Error) -> Error {
+    fn not_writable(&self, error: &std::io::Error) -> Error {
         let directory = self.directory.display();
         let hint = match error.kind() {
             // procfs has the directory, and no file can be created there.
@@ -149,7 +201,7 @@ fn identity(state: &Stat) -> Identity {
 }
 
 /// Returns an error if it is not a regular file.
-pub fn check_regular(found: &Stat) -> Result<()> {
+fn check_regular(found: &Stat) -> Result<()> {
     let why = match FileType::from_raw_mode(found.st_mode) {
         FileType::RegularFile => return Ok(()),
         FileType::Directory => "it is a directory",
@@ -274,12 +326,10 @@ mod tests {
             output.replace(b"same permissions", None).unwrap();
             assert_eq!(mode(&path), permissions);
         }
-        let last = output.replace(b"for all users", Some(READABLE)).unwrap();
+        output.replace(b"for all users", Some(READABLE)).unwrap();
         assert_eq!(mode(&path), 0o644);
         assert_eq!(names(dir.path()), ["page.html"]);
-        output.remove((last.0, last.1 + 1));
-        assert_eq!(names(dir.path()), ["page.html"], "the file of another process");
-        output.remove(last);
+        output.remove();
         assert_eq!(names(dir.path()), [""; 0]);
     }
 

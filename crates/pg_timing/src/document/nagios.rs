@@ -48,31 +48,26 @@ fn sentence(judged: &Judged) -> Option<String> {
 }
 
 fn clock_data(report: &Report, thresholds: &Thresholds) -> Vec<String> {
-    let limits = |figure: Watched, unit: f64| {
-        [thresholds.warning, thresholds.critical].map(|limits| limits.get(figure).map(|limit| limit / unit))
-    };
-    let mut data = Vec::new();
-    if let Some(ns) = value(report, Watched::Read) {
-        // The verdict has limits, too. The lower one is exceeded first.
-        let verdict = report.read_cost_limits_ns.map(|limits| [limits.warning, limits.critical]);
-        let lower = |nth: usize| {
-            let own = limits(Watched::Read, NS_PER_S)[nth].into_iter();
-            own.chain(verdict.map(|limits| limits[nth] / NS_PER_S)).reduce(f64::min)
-        };
-        data.push(datum("read", ns / NS_PER_S, "s", [lower(0), lower(1), Some(0.0), None]));
-    }
+    let own = |figure| [thresholds.warning, thresholds.critical].map(|limits| limits.get(figure));
+    let lower = |own: Option<f64>, other: Option<f64>| own.into_iter().chain(other).reduce(f64::min);
+    // The verdict has limits, too. The lower one is exceeded first.
+    let [warning, critical] = own(Watched::Read);
+    let verdict = report.read_cost_limits_ns;
+    let read =
+        [lower(warning, verdict.map(|limits| limits.warning)), lower(critical, verdict.map(|limits| limits.critical))];
     let steps = report.clock(SYSTEM).map(|clock| clock.backward_steps as f64);
-    data.extend(steps.map(|steps| datum("system_backward_steps", steps, "", [Some(0.0), Some(0.0), Some(0.0), None])));
-    data.extend(value(report, Watched::Lost).map(|lost| {
-        let [warning, critical] = limits(Watched::Lost, 1.0);
-        datum("lost", lost, "%", [warning, critical, Some(0.0), Some(100.0)])
-    }));
-    data.extend(value(report, Watched::Skew).map(|ns| {
-        let [warning, critical] = limits(Watched::Skew, NS_PER_S);
-        datum("skew", ns / NS_PER_S, "s", [warning, critical, Some(0.0), None])
-    }));
-    data.extend(report.tsc.frequency_khz.known().map(|khz| datum("tsc_frequency_khz", *khz, "", [None; 4])));
-    data
+    let khz = report.tsc.frequency_khz.known().map(|khz| datum("tsc_frequency_khz", *khz, "", [None; 4]));
+    let figures = [
+        ("read", value(report, Watched::Read), "s", NS_PER_S, read, None),
+        ("system_backward_steps", steps, "", 1.0, [Some(0.0); 2], None),
+        ("lost", value(report, Watched::Lost), "%", 1.0, own(Watched::Lost), Some(100.0)),
+        ("skew", value(report, Watched::Skew), "s", NS_PER_S, own(Watched::Skew), None),
+    ];
+    let data = figures.into_iter().filter_map(|(name, value, unit, scale, limits, max)| {
+        let [warning, critical] = limits.map(|limit| limit.map(|limit| limit / scale));
+        Some(datum(name, value? / scale, unit, [warning, critical, Some(0.0), max]))
+    });
+    data.chain(khz).collect()
 }
 
 const COST: &str = "TIMING COST";

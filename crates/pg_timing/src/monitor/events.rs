@@ -8,6 +8,7 @@ use crate::report::{
     ClockReport, ClockTotals, Collector, EventKind, Finding, MonitorEvent, MonitorReport, Severity, WatchedClock,
     WatchedFinding,
 };
+use crate::statistics::median;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The events of one sample, and its time in seconds since 1970.
@@ -88,12 +89,10 @@ fn offset_steps(sample: &Sample) -> impl Iterator<Item = &OffsetStep> {
 /// Adds suspends, pauses and restores.
 fn stops(events: &mut Events, sample: &Sample, late_s: f64) {
     if sample.suspends > 0 || sample.suspended_s.is_some() {
-        let length = match sample.suspended_s {
-            Some(s) => format!(" for {}", seconds(s * 1e9)),
-            // The kernel measures it in full seconds of the hardware clock.
-            None => " for less than a second".into(),
-        };
-        events.add(EventKind::Suspend, format!("the machine was suspended{length}")).value = sample.suspended_s;
+        // The kernel measures it in full seconds of the hardware clock.
+        let length = sample.suspended_s.map_or("less than a second".into(), |s| seconds(s * 1e9));
+        let summary = format!("the machine was suspended for {length}");
+        events.add(EventKind::Suspend, summary).value = sample.suspended_s;
     } else if let Some(s) = pause_s(sample, late_s) {
         let summary = match sample.paused_s {
             Some(_) => format!("the hypervisor paused the machine for {s:.0} s +- 1 s: the hardware clock went on"),
@@ -124,12 +123,9 @@ pub fn add_counts(report: &mut MonitorReport, sample: &Sample, pairs: &[(&str, &
     }
     for clock in &sample.report.clocks {
         let known = find(&mut report.clocks, &clock.name);
-        known.unavailable.clone_from(&clock.unavailable);
         // The access path comes from the read cost, which a busy sample does not have. The path is the same as before.
-        known.access_path = clock.access_path.or(known.access_path);
-        known.read_ns = clock.read_ns;
-        known.percentiles = clock.percentiles;
-        known.granularity_ns = clock.granularity_ns;
+        let access_path = clock.access_path.or(known.last.access_path);
+        known.last = ClockReport { access_path, ..clock.clone() };
         if known.history_ns.len() == KEPT_SAMPLES {
             known.history_ns.pop_front();
         }
@@ -153,8 +149,9 @@ pub fn add_counts(report: &mut MonitorReport, sample: &Sample, pairs: &[(&str, &
 }
 
 fn find<'a>(clocks: &'a mut Vec<WatchedClock>, name: &str) -> &'a mut WatchedClock {
-    let at = clocks.iter().position(|clock| clock.name == name).unwrap_or_else(|| {
-        clocks.push(WatchedClock { name: name.into(), ..WatchedClock::default() });
+    let at = clocks.iter().position(|clock| clock.last.name == name).unwrap_or_else(|| {
+        let last = ClockReport { name: name.into(), ..ClockReport::default() };
+        clocks.push(WatchedClock { last, ..WatchedClock::default() });
         clocks.len() - 1
     });
     &mut clocks[at]
@@ -183,92 +180,55 @@ const CALM_SAMPLES: u32 = 2;
 const SOON: u32 = 40;
 const MAX_CALM_SAMPLES: u32 = 128;
 
-/// Every finding, with its history.
-#[derive(Default)]
-pub struct Findings {
-    watched: Vec<Entry>,
+/// Returns whether one of these findings is an alarm that was none before.
+pub fn has_new_alarm(known: &[WatchedFinding], findings: &[Finding]) -> bool {
+    let is_known =
+        |new: &Finding| known.iter().any(|old| old.finding.id == new.id && old.finding.severity >= new.severity);
+    findings.iter().any(|finding| is_alarm(finding) && !is_known(finding))
 }
 
-struct Entry {
-    watched: WatchedFinding,
-    /// samples in a row with a lower severity than the alarm has
-    calm: u32,
-    /// samples since the severity of an alarm fell
-    since_fall: u32,
-    /// samples without the alarm that are needed until it clears
-    needed: u32,
-}
-
-impl Findings {
-    /// Returns whether one of these findings is an alarm that was none before.
-    pub fn has_new_alarm(&self, findings: &[Finding]) -> bool {
-        findings
-            .iter()
-            .any(|finding| is_alarm(finding) && self.severity(&finding.id).is_none_or(|known| known < finding.severity))
-    }
-
-    fn severity(&self, id: &str) -> Option<Severity> {
-        self.watched.iter().find(|entry| entry.watched.finding.id == id).map(|entry| entry.watched.finding.severity)
-    }
-
-    /// Compares with the findings of a sample, and adds the events. Alarms that did not clear yet replace the new findings.
-    pub fn update(&mut self, findings: &mut [Finding], events: &mut Events, at: f64) {
-        for finding in findings {
-            match self.watched.iter_mut().find(|entry| entry.watched.finding.id == finding.id) {
-                Some(entry) => entry.update(finding, events, at),
-                None => self.watched.push(Entry::new(finding, events, at)),
-            }
-        }
-    }
-
-    pub fn all(&self) -> Vec<WatchedFinding> {
-        self.watched.iter().map(|entry| entry.watched.clone()).collect()
-    }
-}
-
-impl Entry {
-    fn new(finding: &Finding, events: &mut Events, at: f64) -> Entry {
-        let appeared_at = is_alarm(finding).then(|| {
-            appeared(events, finding);
-            at
+/// Compares the known findings with those of a sample, and adds the events. Alarms that did not clear yet replace the new findings.
+pub fn update_findings(known: &mut Vec<WatchedFinding>, findings: &mut [Finding], events: &mut Events) {
+    for finding in findings {
+        let nth = known.iter().position(|old| old.finding.id == finding.id).unwrap_or_else(|| {
+            known.push(WatchedFinding::new(Finding::new(&finding.id, Severity::Unknown, ""), events.1));
+            known.len() - 1
         });
-        let watched = WatchedFinding { finding: finding.clone(), since: at, appeared_at };
-        Entry { watched, calm: 0, since_fall: u32::MAX, needed: CALM_SAMPLES }
+        update_finding(&mut known[nth], finding, events);
     }
+}
 
-    fn update(&mut self, now: &mut Finding, events: &mut Events, at: f64) {
-        let watched = &mut self.watched;
-        self.since_fall = self.since_fall.saturating_add(1);
-        if watched.is_alarm() && now.severity < watched.finding.severity {
-            self.calm += 1;
-            if self.calm < self.needed {
-                now.clone_from(&watched.finding);
-                return;
-            }
-            (self.calm, self.since_fall) = (0, 0);
-            if is_alarm(now) {
-                appeared(events, now);
-            } else {
-                let change = if now.severity == Severity::Unknown { "not determined any more" } else { "cleared" };
-                let event = events.add(EventKind::FindingCleared, format!("{change}: {}", watched.finding.summary));
-                (event.subject, event.severity) = (Some(now.id.clone()), Some(now.severity));
-            }
-        } else if is_alarm(now) {
-            if now.severity > watched.finding.severity {
-                if !watched.is_alarm() {
-                    watched.appeared_at = Some(at);
-                }
-                self.needed =
-                    if self.since_fall < SOON { (2 * self.needed).min(MAX_CALM_SAMPLES) } else { CALM_SAMPLES };
-                appeared(events, now);
-            }
-            self.calm = 0;
+fn update_finding(known: &mut WatchedFinding, now: &mut Finding, events: &mut Events) {
+    known.since_fall = known.since_fall.saturating_add(1);
+    if known.is_alarm() && now.severity < known.finding.severity {
+        known.calm += 1;
+        if known.calm < known.needed {
+            now.clone_from(&known.finding);
+            return;
         }
-        if watched.finding.severity != now.severity {
-            watched.since = at;
+        (known.calm, known.since_fall) = (0, 0);
+        if is_alarm(now) {
+            appeared(events, now);
+        } else {
+            let change = if now.severity == Severity::Unknown { "not determined any more" } else { "cleared" };
+            let event = events.add(EventKind::FindingCleared, format!("{change}: {}", known.finding.summary));
+            (event.subject, event.severity) = (Some(now.id.clone()), Some(now.severity));
         }
-        watched.finding.clone_from(now);
+    } else if is_alarm(now) {
+        if now.severity > known.finding.severity {
+            if !known.is_alarm() {
+                known.appeared_at = Some(events.1);
+            }
+            known.needed =
+                if known.since_fall < SOON { (2 * known.needed).min(MAX_CALM_SAMPLES) } else { CALM_SAMPLES };
+            appeared(events, now);
+        }
+        known.calm = 0;
     }
+    if known.finding.severity != now.severity {
+        known.since = events.1;
+    }
+    known.finding.clone_from(now);
 }
 
 fn appeared(events: &mut Events, finding: &Finding) {
@@ -334,16 +294,12 @@ impl Cost {
     fn exceeds(&self, ns: f64) -> bool {
         let max = self.samples.iter().copied().fold(0.0, f64::max);
         let median = self.median();
-        self.samples.len() >= MIN_SAMPLES
-            && ns > max * ABOVE_MAX
-            && ns > median * ABOVE_MEDIAN
-            && ns > median + MIN_RISE_NS
+        let limit = (max * ABOVE_MAX).max(median * ABOVE_MEDIAN).max(median + MIN_RISE_NS);
+        self.samples.len() >= MIN_SAMPLES && ns > limit
     }
 
     fn median(&self) -> f64 {
-        let mut sorted: Vec<f64> = self.samples.iter().copied().collect();
-        sorted.sort_by(f64::total_cmp);
-        sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+        median(&self.samples.iter().copied().collect::<Vec<_>>())
     }
 
     /// Adds the cost of a sample. Returns the event, if there is one.
@@ -390,10 +346,10 @@ mod finding_tests {
 
     /// Returns the names of the events after these severities of one finding.
     fn events_of(severities: &[Severity]) -> Vec<Vec<&'static str>> {
-        let mut findings = Findings::default();
+        let mut known = Vec::new();
         let sample = |(nth, severity): (usize, &Severity)| {
             let mut events = Events(Vec::new(), nth as f64);
-            findings.update(&mut [Finding::new("x", *severity, "slow")], &mut events, nth as f64);
+            update_findings(&mut known, &mut [Finding::new("x", *severity, "slow")], &mut events);
             events.0.iter().map(|event| event.event.name()).collect()
         };
         severities.iter().enumerate().map(sample).collect()
@@ -435,11 +391,11 @@ mod finding_tests {
 
     #[test]
     fn an_alarm_that_becomes_unknown_is_not_good_news() {
-        let mut findings = Findings::default();
+        let mut known = Vec::new();
         let mut last = Vec::new();
         for severity in [Severity::Warning, Severity::Unknown, Severity::Unknown] {
             let mut events = Events(Vec::new(), 0.0);
-            findings.update(&mut [Finding::new("x", severity, "slow")], &mut events, 0.0);
+            update_findings(&mut known, &mut [Finding::new("x", severity, "slow")], &mut events);
             last = events.0;
         }
         assert_eq!(
@@ -450,26 +406,26 @@ mod finding_tests {
 
     #[test]
     fn times_are_those_of_the_changes() {
-        let mut findings = Findings::default();
+        let mut known = Vec::new();
         for (at, severity) in
             [Severity::Ok, Severity::Warning, Severity::Critical, Severity::Ok, Severity::Ok].into_iter().enumerate()
         {
-            findings.update(&mut [Finding::new("x", severity, "slow")], &mut Events(Vec::new(), at as f64), at as f64);
+            let mut events = Events(Vec::new(), at as f64);
+            update_findings(&mut known, &mut [Finding::new("x", severity, "slow")], &mut events);
         }
-        let all = findings.all();
-        assert_eq!((all[0].appeared_at, all[0].since), (Some(1.0), 4.0));
-        assert!(!all[0].is_alarm());
+        assert_eq!((known[0].appeared_at, known[0].since), (Some(1.0), 4.0));
+        assert!(!known[0].is_alarm());
     }
 
     #[test]
     fn a_new_or_worse_alarm_must_be_confirmed() {
-        let mut findings = Findings::default();
+        let mut known = Vec::new();
         let warning = Finding::new("x", Severity::Warning, "slow");
-        assert!(findings.has_new_alarm(std::slice::from_ref(&warning)));
-        findings.update(&mut [warning.clone()], &mut Events(Vec::new(), 0.0), 0.0);
-        assert!(!findings.has_new_alarm(&[warning]));
-        assert!(findings.has_new_alarm(&[Finding::new("x", Severity::Critical, "slow")]));
-        assert!(!findings.has_new_alarm(&[Finding::new("y", Severity::Ok, "fine")]));
+        assert!(has_new_alarm(&known, std::slice::from_ref(&warning)));
+        update_findings(&mut known, &mut [warning.clone()], &mut Events(Vec::new(), 0.0));
+        assert!(!has_new_alarm(&known, &[warning]));
+        assert!(has_new_alarm(&known, &[Finding::new("x", Severity::Critical, "slow")]));
+        assert!(!has_new_alarm(&known, &[Finding::new("y", Severity::Ok, "fine")]));
     }
 }
 

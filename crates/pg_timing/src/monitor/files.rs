@@ -1,16 +1,13 @@
-//! What the monitor writes besides the endpoint and the screen: lines on stdout and stderr, the file of `--events`, and that of
-//! `--textfile`. An output that takes nothing, such as a pipe without a reader or a full disk, never stops the samples.
+//! What the monitor writes besides the endpoint and the screen: lines on stdout and stderr, and in the file of `--events`; and the
+//! file of `--textfile`. An output that takes nothing, such as a pipe without a reader or a full disk, never stops the samples.
 
 use crate::error::Error;
 use crate::human::reason;
-use crate::output_file::{Identity, OutputFile, READABLE, check_regular, is_root};
+use crate::output_file::OutputFile;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -112,93 +109,14 @@ impl Lines {
     }
 }
 
-/// The file of `--events`: one line of JSON for each event, in docs/monitor-event.schema.json.
-///
-/// The file is opened for each event, because logrotate moves it or cuts it. It is opened for appending, so `copytruncate` works.
-pub struct EventsFile(OutputFile);
-
-impl EventsFile {
-    /// Checks that the file can be written. Creates it if it is missing.
-    pub fn new(path: &Path) -> Result<EventsFile, Error> {
-        let events = EventsFile(OutputFile::of(path)?);
-        events.open().map_err(|error| events.0.not_writable(&error))?;
-        Ok(events)
+/// Returns the file for the textfile collector of node_exporter. A reader never sees a part of a page. The name of a partial file
+/// does not end in `.prom`, so node_exporter ignores it.
+pub fn textfile(path: &Path) -> Result<OutputFile, Error> {
+    if !path.as_os_str().as_encoded_bytes().ends_with(b".prom") {
+        let what = format!("\"{}\" does not end in .prom, so node_exporter would ignore it", path.display());
+        return Err(Error::new(what, "name the file like pg_timing.prom"));
     }
-
-    /// Appends a whole line, or nothing. Returns its length.
-    pub fn append(&self, line: &[u8]) -> Result<usize, Error> {
-        let write = |mut file: File| {
-            let before = file.metadata()?.len();
-            // The last line has no end if the machine stopped during a write.
-            let mut last = *b"\n";
-            if let Some(at) = before.checked_sub(1) {
-                file.read_exact_at(&mut last, at)?;
-            }
-            let end: &[u8] = if last == *b"\n" { b"" } else { b"\n" };
-            file.write_all(&[end, line].concat()).inspect_err(|_| _ = file.set_len(before))
-        };
-        self.open().and_then(write).map_err(|error| self.0.not_writable(&error))?;
-        Ok(line.len())
-    }
-
-    fn open(&self) -> io::Result<File> {
-        let open = self.0.open_directory()?;
-        // A named pipe must not block.
-        let mut flags = OFlags::RDWR | OFlags::APPEND | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        if is_root() {
-            flags |= OFlags::NOFOLLOW;
-        }
-        let name = &self.0.name;
-        let file = match rustix::fs::openat(&open, name, flags, Mode::empty()) {
-            Err(Errno::NOENT) => {
-                let file = rustix::fs::openat(&open, name, flags | OFlags::CREATE | OFlags::EXCL, READABLE)?;
-                // The umask may have removed permissions.
-                rustix::fs::fchmod(&file, READABLE)?;
-                file
-            }
-            Err(Errno::LOOP) => return Err(std::io::Error::other("it is a symlink, which root does not follow")),
-            opened => opened?,
-        };
-        let state = rustix::fs::fstat(&file)?;
-        check_regular(&state)?;
-        // Another user can give a second name to a file of root.
-        if is_root() && state.st_nlink > 1 {
-            return Err(std::io::Error::other("it has several hard links, and root writes only to a file with one"));
-        }
-        Ok(file.into())
-    }
-}
-
-/// The file for the textfile collector of node_exporter. A reader never sees a part of a page. The name of a partial file does
-/// not end in `.prom`, so node_exporter ignores it.
-pub struct Textfile {
-    output: OutputFile,
-    last: Option<Identity>,
-}
-
-impl Textfile {
-    /// Checks that the file can be written.
-    pub fn new(path: &Path) -> Result<Textfile, Error> {
-        if !path.as_os_str().as_encoded_bytes().ends_with(b".prom") {
-            let what = format!("\"{}\" does not end in .prom, so node_exporter would ignore it", path.display());
-            return Err(Error::new(what, "name the file like pg_timing.prom"));
-        }
-        Ok(Textfile { output: OutputFile::to_replace(path)?, last: None })
-    }
-
-    /// Replaces the file. If it returns an error, the old file is still there.
-    pub fn write(&mut self, page: &str) -> Result<(), Error> {
-        self.last = Some(self.output.replace(page.as_bytes(), Some(READABLE))?);
-        Ok(())
-    }
-
-    /// Removes the file, unless another monitor has written it since. Otherwise node_exporter would go on to show its last figures as if they were new. If the monitor is
-    /// killed, the file remains, and `pg_timing_monitor_last_sample_timestamp_seconds` shows its age.
-    pub fn remove(&self) {
-        if let Some(last) = self.last {
-            self.output.remove(last);
-        }
-    }
+    OutputFile::to_replace(path)
 }
 
 #[cfg(test)]
@@ -206,8 +124,9 @@ mod tests {
     use super::super::tests::in_process_with_file_limit;
     use super::*;
     use crate::json::json_line;
+    use crate::output_file::{READABLE, is_root};
     use crate::report::{EventKind, MonitorEvent, Severity};
-    use rustix::fs::OFlags;
+    use rustix::fs::{Mode, OFlags};
     use std::io::Read;
     use std::os::fd::OwnedFd;
     use std::os::unix::fs::{PermissionsExt, symlink};
@@ -336,7 +255,7 @@ mod tests {
         let validator = jsonschema::validator_for(&schema).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("events.jsonl");
-        let file = EventsFile::new(&path).unwrap();
+        let file = OutputFile::to_append(&path).unwrap();
         let small = MonitorEvent { subject: None, severity: None, value: Some(-1.5), ..event("a\n\"b\" \x1b") };
         for event in EventKind::ALL {
             file.append(json_line(&MonitorEvent { event, ..small.clone() }).as_bytes()).unwrap();
@@ -359,7 +278,7 @@ mod tests {
         for (nth, before) in ["{\"summary\":\"old\"}\n", "{\"summary\":\"old\"}"].iter().enumerate() {
             std::fs::write(&path, before).unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-            EventsFile::new(&path).unwrap().append(&line("new")).unwrap();
+            OutputFile::to_append(&path).unwrap().append(&line("new")).unwrap();
             assert_eq!(summaries(&path), ["old", "new"], "{nth}");
             assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o640);
         }
@@ -369,7 +288,7 @@ mod tests {
     fn it_works_with_both_ways_of_logrotate() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
-        let file = EventsFile::new(&path("events")).unwrap();
+        let file = OutputFile::to_append(&path("events")).unwrap();
         file.append(&line("1")).unwrap();
         std::fs::rename(path("events"), path("events.1")).unwrap();
         file.append(&line("2")).unwrap();
@@ -392,8 +311,8 @@ mod tests {
         in_process_with_file_limit(name, 500, || {
             let dir = tempfile::tempdir().unwrap();
             let path = |name: &str| dir.path().join(name);
-            let file = EventsFile::new(&path("events")).unwrap();
-            let mut lines = Lines::new(move |line| file.append(line));
+            let file = OutputFile::to_append(&path("events")).unwrap();
+            let mut lines = Lines::new(move |line| file.append(line).map(|()| line.len()));
             lines.append((0..10).map(|n| json_line(&event(&n.to_string()))));
             let mut all = Vec::new();
             // Each new file has room for some.
@@ -421,12 +340,12 @@ mod tests {
         symlink("victim", path("symlink")).unwrap();
         symlink("missing", path("dangling")).unwrap();
         for name in ["directory", "pipe", "directory/", "missing/events", "dangling"] {
-            let error = EventsFile::new(&path(name)).err().unwrap_or_else(|| panic!("{name}"));
+            let error = OutputFile::to_append(&path(name)).err().unwrap_or_else(|| panic!("{name}"));
             assert!(!error.hint.is_empty() && !error.what.contains('\n'), "{error}");
         }
-        assert_eq!(EventsFile::new(&path("symlink")).is_err(), is_root());
+        assert_eq!(OutputFile::to_append(&path("symlink")).is_err(), is_root());
         std::fs::hard_link(path("victim"), path("link")).unwrap();
-        assert_eq!(EventsFile::new(&path("link")).is_err(), is_root());
+        assert_eq!(OutputFile::to_append(&path("link")).is_err(), is_root());
         if is_root() {
             assert_eq!(std::fs::read_to_string(path("victim")).unwrap(), "secret");
         }
@@ -437,12 +356,16 @@ mod tests {
     fn root_does_not_follow_a_later_symlink() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
-        let file = EventsFile::new(&path("events")).unwrap();
+        let file = OutputFile::to_append(&path("events")).unwrap();
         std::fs::write(path("victim"), "secret\n").unwrap();
         std::fs::rename(path("events"), path("events.1")).unwrap();
         symlink("victim", path("events")).unwrap();
         assert_eq!(file.append(&line("1")).is_err(), is_root());
         assert_eq!(std::fs::read_to_string(path("victim")).unwrap() == "secret\n", is_root());
+    }
+
+    fn write(textfile: &OutputFile, page: &str) -> Result<(), Error> {
+        textfile.replace(page.as_bytes(), Some(READABLE))
     }
 
     fn names(directory: &Path) -> Vec<String> {
@@ -456,10 +379,10 @@ mod tests {
     fn the_file_is_replaced_and_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pg_timing.prom");
-        let mut textfile = Textfile::new(&path).unwrap();
+        let textfile = OutputFile::to_replace(&path).unwrap();
         assert_eq!(names(dir.path()), [""; 0]);
         for page in ["a 1\n", "a 2\n"] {
-            textfile.write(page).unwrap();
+            write(&textfile, page).unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), page);
             assert_eq!(names(dir.path()), ["pg_timing.prom"]);
         }
@@ -471,9 +394,9 @@ mod tests {
     fn the_file_of_another_monitor_is_not_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.prom");
-        let (mut first, mut second) = (Textfile::new(&path).unwrap(), Textfile::new(&path).unwrap());
-        first.write("1\n").unwrap();
-        second.write("2\n").unwrap();
+        let (first, second) = (OutputFile::to_replace(&path).unwrap(), OutputFile::to_replace(&path).unwrap());
+        write(&first, "1\n").unwrap();
+        write(&second, "2\n").unwrap();
         first.remove();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "2\n");
     }
@@ -485,13 +408,13 @@ mod tests {
         let page = "a 1\n".repeat(1000);
         std::thread::scope(|threads| {
             let writers = ["a.prom", "b.prom"].map(|name| {
-                let (mut textfile, page) = (Textfile::new(&path(name)).unwrap(), &page);
-                threads.spawn(move || (0..500).try_for_each(|_| textfile.write(page)))
+                let (textfile, page) = (OutputFile::to_replace(&path(name)).unwrap(), &page);
+                threads.spawn(move || (0..500).try_for_each(|_| write(&textfile, page)))
             });
             // Other monitors start meanwhile, also one with the same file.
             while !writers.iter().all(|writer| writer.is_finished()) {
                 for name in ["a.prom", "b.prom", "c.prom"] {
-                    Textfile::new(&path(name)).unwrap();
+                    OutputFile::to_replace(&path(name)).unwrap();
                 }
             }
             for writer in writers {
@@ -506,7 +429,7 @@ mod tests {
 
     #[test]
     fn a_name_that_node_exporter_ignores_is_refused() {
-        let error = Textfile::new(Path::new("a.txt")).err().unwrap();
+        let error = textfile(Path::new("a.txt")).err().unwrap();
         assert_eq!(error.what, "\"a.txt\" does not end in .prom, so node_exporter would ignore it");
     }
 
@@ -516,9 +439,9 @@ mod tests {
         let folder = dir.path().join("folder");
         std::fs::create_dir(&folder).unwrap();
         let path = folder.join("a.prom");
-        let mut textfile = Textfile::new(&path).unwrap();
+        let textfile = OutputFile::to_replace(&path).unwrap();
         std::fs::remove_dir(&folder).unwrap();
-        let error = textfile.write("a 1\n").unwrap_err();
+        let error = write(&textfile, "a 1\n").unwrap_err();
         assert_eq!(error.what, format!("could not write \"{}\": No such file or directory", path.display()));
         textfile.remove();
     }
@@ -528,9 +451,9 @@ mod tests {
         in_process_with_file_limit("monitor::files::tests::a_failed_write_leaves_the_old_file", 100, || {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("a.prom");
-            let mut textfile = Textfile::new(&path).unwrap();
-            textfile.write("old\n").unwrap();
-            let error = textfile.write(&"new\n".repeat(50)).unwrap_err();
+            let textfile = OutputFile::to_replace(&path).unwrap();
+            write(&textfile, "old\n").unwrap();
+            let error = write(&textfile, &"new\n".repeat(50)).unwrap_err();
             assert!(error.what.contains("File too large"), "{error}");
             assert_eq!(std::fs::read_to_string(&path).unwrap(), "old\n");
             assert_eq!(names(dir.path()), ["a.prom"]);

@@ -4,8 +4,9 @@
 //! its answer before other connections can disturb it. If there are too many connections, the oldest one is closed: a client
 //! that sends nothing cannot keep others out.
 
-use super::{lock, without_signals};
+use super::lock;
 use crate::error::Error;
+use crate::guardian::without_signals;
 use crate::human::reason;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{BTreeMap, VecDeque};
@@ -45,42 +46,32 @@ const START_PAGE: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><title>pg_tim
 /// The name of connections beyond the limit in the counts of requests.
 const REFUSED: &str = "refused";
 
-/// The limits for clients.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Open connections. Prometheus needs one. The systemd unit allows 256 open files, and the samples need some of them.
-    pub connections: usize,
-    /// Time from the connection to the end of the answer. A scrape takes milliseconds, and Prometheus waits for 10 s.
-    pub request: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { connections: 64, request: Duration::from_secs(5) }
-    }
-}
+/// Open connections. Prometheus needs one. The systemd unit allows 256 open files, and the samples need some of them.
+pub const MAX_CONNECTIONS: usize = 64;
+/// Time from the connection to the end of the answer. A scrape takes milliseconds, and Prometheus waits for 10 s.
+pub const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 
 /// A running endpoint. Its thread ends with the process.
 pub struct Endpoint {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<Mutex<Shared>>,
 }
 
 /// What both threads use.
 #[derive(Default)]
 struct Shared {
     /// empty before the first sample
-    page: Mutex<Arc<str>>,
+    page: Arc<str>,
     /// requests by the status code of the answer, or `refused`
-    requests: Mutex<BTreeMap<&'static str, u64>>,
+    requests: BTreeMap<&'static str, u64>,
 }
 
 impl Endpoint {
     /// Listens on `ADDRESS:PORT`, and starts to answer. `:PORT` or `PORT` alone means 127.0.0.1. Port 0 means any free port.
-    pub fn start(address: &str, limits: Limits) -> std::result::Result<Endpoint, Error> {
+    pub fn start(address: &str) -> std::result::Result<Endpoint, Error> {
         let (listener, address) = listen(address)?;
-        let shared = Arc::<Shared>::default();
-        let server = Server { listener, shared: shared.clone(), limits, connections: VecDeque::new() };
+        let shared = Arc::<Mutex<Shared>>::default();
+        let server = Server { listener, shared: shared.clone(), connections: VecDeque::new() };
         let thread = || std::thread::Builder::new().name("http".into()).spawn(move || server.run());
         without_signals(thread).map_err(|error| {
             let what = format!("could not start the HTTP endpoint: {}", reason(&error));
@@ -96,18 +87,12 @@ impl Endpoint {
 
     /// Replaces the page for Prometheus.
     pub fn publish(&self, page: &str) {
-        *lock(&self.shared.page) = page.into();
+        lock(&self.shared).page = page.into();
     }
 
     /// Returns the number of requests by the status code of the answer. Connections beyond the limit are `refused`.
-    pub fn requests(&self) -> BTreeMap<String, u64> {
-        lock(&self.shared.requests).iter().map(|(name, count)| (name.to_string(), *count)).collect()
-    }
-}
-
-impl Shared {
-    fn count(&self, name: &'static str) {
-        *lock(&self.requests).entry(name).or_default() += 1;
+    pub fn requests(&self) -> BTreeMap<&'static str, u64> {
+        lock(&self.shared).requests.clone()
     }
 }
 
@@ -133,8 +118,7 @@ fn listen(text: &str) -> std::result::Result<(TcpListener, SocketAddr), Error> {
 
 struct Server {
     listener: TcpListener,
-    shared: Arc<Shared>,
-    limits: Limits,
+    shared: Arc<Mutex<Shared>>,
     /// the oldest first
     connections: VecDeque<Connection>,
 }
@@ -150,10 +134,8 @@ impl Server {
 
     /// Waits until something can be done. Returns for each connection whether it is ready.
     fn wait(&self) -> Vec<bool> {
-        let timeout = self.connections.iter().map(|connection| connection.deadline).min().map(|time| {
-            let left = time.saturating_duration_since(Instant::now());
-            Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ }
-        });
+        let first = self.connections.iter().map(|connection| connection.deadline).min();
+        let timeout = first.and_then(|time| Timespec::try_from(time.saturating_duration_since(Instant::now())).ok());
         let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
         fds.extend(self.connections.iter().map(|connection| PollFd::new(&connection.stream, connection.waits_for())));
         if poll(&mut fds, timeout.as_ref()).is_err() {
@@ -188,14 +170,14 @@ impl Server {
                     return std::thread::sleep(PAUSE);
                 }
             };
-            let deadline = Instant::now() + self.limits.request;
+            let deadline = Instant::now() + REQUEST_LIMIT;
             let (received, answer) = (Vec::new(), Vec::new());
             let mut connection = Connection { stream, deadline, received, answer, written: 0 };
             // A scrape that has waited in the queue has its request ready.
             if connection.stream.set_nonblocking(true).is_ok() && connection.advance(&self.shared) {
                 self.connections.push_back(connection);
             }
-            if self.connections.len() > self.limits.connections {
+            if self.connections.len() > MAX_CONNECTIONS {
                 self.close_oldest();
             }
         }
@@ -203,7 +185,7 @@ impl Server {
 
     fn close_oldest(&mut self) {
         if self.connections.pop_front().is_some_and(|connection| connection.answer.is_empty()) {
-            self.shared.count(REFUSED);
+            *lock(&self.shared).requests.entry(REFUSED).or_default() += 1;
         }
     }
 }
@@ -225,7 +207,7 @@ impl Connection {
     }
 
     /// Does what is possible now. Returns whether the connection stays open.
-    fn advance(&mut self, shared: &Shared) -> bool {
+    fn advance(&mut self, shared: &Mutex<Shared>) -> bool {
         loop {
             let done = if self.waits_for() == PollFlags::OUT { self.write() } else { self.read(shared) };
             match done {
@@ -236,17 +218,18 @@ impl Connection {
     }
 
     /// Reads until the request has an answer, and then until the client closes the connection.
-    fn read(&mut self, shared: &Shared) -> Result<()> {
+    fn read(&mut self, shared: &Mutex<Shared>) -> Result<()> {
         let mut chunk = [0; CHUNK];
         let count = self.stream.read(&mut chunk)?;
         if count == 0 || self.received.len() > MAX_RECEIVED {
             return Err(ErrorKind::ConnectionAborted.into());
         }
         self.received.extend_from_slice(&chunk[..count]);
+        let page = lock(shared).page.clone();
         if self.answer.is_empty()
-            && let Some((code, answer)) = answer(&self.received, &lock(&shared.page).clone())
+            && let Some((code, answer)) = answer(&self.received, &page)
         {
-            shared.count(code);
+            *lock(shared).requests.entry(code).or_default() += 1;
             self.answer = answer;
         }
         Ok(())

@@ -23,7 +23,7 @@ pub use server::ServerFigures;
 use crate::host::check::{conclude, judge};
 use crate::host::watch::{Machine, Sample, Watch};
 use crate::report::{EventKind, MonitorEvent, MonitorReport};
-use events::{Events, Findings, ReadCosts};
+use events::{Events, ReadCosts};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The number of events that the screen can show.
@@ -33,7 +33,6 @@ const KEPT_EVENTS: usize = 200;
 pub struct Monitor<M> {
     watch: Watch<M>,
     report: MonitorReport,
-    findings: Findings,
     read_costs: ReadCosts,
     /// the server of `--server`
     server: Option<ServerFigures>,
@@ -50,7 +49,6 @@ impl<M: Machine> Monitor<M> {
         Monitor {
             watch,
             report: MonitorReport { started_at, interval_s, event_counts, ..MonitorReport::default() },
-            findings: Findings::default(),
             read_costs: ReadCosts::default(),
             server,
             overtime_s: 0.0,
@@ -77,8 +75,8 @@ impl<M: Machine> Monitor<M> {
             self.read_costs.forget();
         }
         judge(&mut sample.report);
-        if self.findings.has_new_alarm(&sample.report.findings) || self.read_costs.is_suspicious(&sample.report.clocks)
-        {
+        let is_new = events::has_new_alarm(&self.report.findings, &sample.report.findings);
+        if is_new || self.read_costs.is_suspicious(&sample.report.clocks) {
             self.watch.confirm(&mut sample);
             judge(&mut sample.report);
         }
@@ -95,7 +93,7 @@ impl<M: Machine> Monitor<M> {
         if !sample.interval.is_empty() {
             self.read_costs.update(&sample.report.clocks, &mut events);
         }
-        self.findings.update(&mut sample.report.findings, &mut events, sample.at);
+        events::update_findings(&mut self.report.findings, &mut sample.report.findings, &mut events);
         conclude(&mut sample.report);
         self.store(sample, late_s);
         self.overtime_s = self.machine().monotonic_s() - start_s - self.watch.take_requested_s();
@@ -111,17 +109,11 @@ impl<M: Machine> Monitor<M> {
 
     fn store(&mut self, sample: Sample, late_s: f64) {
         events::add_counts(&mut self.report, &sample, &self.watch.pairs(), late_s);
-        let (report, host) = (&mut self.report, sample.report);
+        let report = &mut self.report;
         report.samples += 1;
         report.sampled_at = sample.at;
-        report.host = host.host.name.known().cloned().unwrap_or_default();
-        report.verdict = Some(host.verdict);
-        report.clocksource = Some(host.clocksource.current);
-        report.read_cost_limits_ns = host.read_cost_limits_ns;
-        report.findings = self.findings.all();
-        report.drifts = host.drift;
+        report.now = sample.report;
         report.counter = sample.counter;
-        report.skew = host.cpus.skew;
         report.own = sample.own;
         for collector in sample.collectors {
             match report.collectors.iter_mut().find(|known| known.name == collector.name) {
@@ -140,15 +132,6 @@ impl<M: Machine> Monitor<M> {
         self.report.events.drain(..excess);
         events
     }
-}
-
-/// Calls `work` while all signals of this thread are blocked. Threads that it starts keep them blocked, so that signals
-/// reach the threads that handle them.
-fn without_signals<T>(work: impl FnOnce() -> T) -> T {
-    let mask = crate::guardian::SignalMask::block_all();
-    let result = work();
-    mask.restore();
-    result
 }
 
 /// Locks the mutex, also after a panic of another thread: each value is complete.

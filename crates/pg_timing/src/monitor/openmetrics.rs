@@ -16,29 +16,12 @@ use crate::report::*;
 use std::collections::HashSet;
 use std::fmt::Write;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Gauge,
-    Counter,
-    Histogram,
-}
-
-impl Kind {
-    /// Returns the name in a TYPE line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Gauge => "gauge",
-            Kind::Counter => "counter",
-            Kind::Histogram => "histogram",
-        }
-    }
-}
-
 /// One metric.
 pub struct Metric {
     /// without the prefix
     pub name: &'static str,
-    pub kind: Kind,
+    /// as in a TYPE line
+    pub kind: &'static str,
     pub labels: &'static [&'static str],
     /// one sentence
     pub help: &'static str,
@@ -53,8 +36,8 @@ pub fn text(report: &MonitorReport) -> String {
         let mut series = Series { metric, text: String::new(), known: HashSet::new() };
         (metric.values)(report, &mut series);
         if !series.text.is_empty() {
-            let (name, kind) = (metric.name, metric.kind.name());
-            _ = writeln!(text, "# HELP {PREFIX}{name} {}\n# TYPE {PREFIX}{name} {kind}", metric.help);
+            let Metric { name, kind, help, .. } = metric;
+            _ = writeln!(text, "# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {kind}");
             text += &series.text;
         }
     }
@@ -139,22 +122,23 @@ const SEVERITIES: [Severity; 4] = [Severity::Ok, Severity::Warning, Severity::Cr
 macro_rules! metrics {
     ($($kind:ident $name:literal [$($label:literal),*] $help:literal $values:expr;)*) => {
         pub const ALL: &[Metric] =
-            &[$(Metric { name: $name, kind: Kind::$kind, labels: &[$($label),*], help: $help, values: $values }),*];
+            &[$(Metric { name: $name, kind: stringify!($kind), labels: &[$($label),*], help: $help, values: $values }),*];
     };
 }
 
 metrics! {
-    Gauge "build_info" ["version"] "Version of pg_timing. The value is always 1."
+    gauge "build_info" ["version"] "Version of pg_timing. The value is always 1."
         |_, out| out.add(&[env!("CARGO_PKG_VERSION")], 1.0);
 
-    Gauge "verdict" ["severity"] "1 for the severity of the verdict on this host's clocks, 0 for the other severities."
+    gauge "verdict" ["severity"] "1 for the severity of the verdict on this host's clocks, 0 for the other severities."
         |report, out| {
             for severity in SEVERITIES {
                 let is = |verdict: &Verdict| f64::from(verdict.severity == severity);
-                out.add(&[&name(&severity)], report.verdict.as_ref().map(is));
+                let verdict = Some(&report.now.verdict).filter(|_| report.samples > 0);
+                out.add(&[&name(&severity)], verdict.map(is));
             }
         };
-    Gauge "finding" ["id", "severity"] "1 for the severity of this finding, 0 for its other severities."
+    gauge "finding" ["id", "severity"] "1 for the severity of this finding, 0 for its other severities."
         |report, out| {
             for WatchedFinding { finding, .. } in &report.findings {
                 for severity in SEVERITIES {
@@ -162,142 +146,142 @@ metrics! {
                 }
             }
         };
-    Gauge "finding_since_timestamp_seconds" ["id"] "Time when the finding got its present severity, in seconds since 1970."
+    gauge "finding_since_timestamp_seconds" ["id"] "Time when the finding got its present severity, in seconds since 1970."
         |report, out| report.findings.iter().for_each(|watched| out.add(&[&watched.finding.id], watched.since));
-    Counter "events_total" ["event"] "Number of events of this kind since the monitor started."
+    counter "events_total" ["event"] "Number of events of this kind since the monitor started."
         |report, out| {
             for kind in EventKind::ALL {
                 out.add(&[kind.name()], report.event_counts.get(&kind).copied().unwrap_or(0) as f64);
             }
         };
 
-    Gauge "clock_info" ["clock", "access"] "How a program reads the clock: instruction, vdso, syscall, interposed or unknown. The value is always 1."
+    gauge "clock_info" ["clock", "access"] "How a program reads the clock: instruction, vdso, syscall, interposed or unknown. The value is always 1."
         |report, out| {
-            for clock in report.clocks.iter().filter(|clock| clock.unavailable.is_none()) {
+            for clock in report.clocks.iter().map(|clock| &clock.last).filter(|clock| clock.unavailable.is_none()) {
                 out.add(&[&clock.name, &name(&clock.access_path)], 1.0);
             }
         };
-    Gauge "clock_read_cost_seconds" ["clock"] "Median cost of one read of the clock in the last interval."
-        |report, out| of_clocks(report, out, |clock| clock.read_ns);
-    Gauge "clock_read_cost_limit_seconds" ["severity"] "Cost of one read of PostgreSQL's clock above which the finding clock-slow has this severity."
+    gauge "clock_read_cost_seconds" ["clock"] "Median cost of one read of the clock in the last interval."
+        |report, out| of_clocks(report, out, |clock| clock.last.read_ns);
+    gauge "clock_read_cost_limit_seconds" ["severity"] "Cost of one read of PostgreSQL's clock above which the finding clock-slow has this severity."
         |report, out| {
-            let limits = report.read_cost_limits_ns;
+            let limits = report.now.read_cost_limits_ns;
             out.add(&["warning"], limits.map(|limits| limits.warning / NS_PER_S));
             out.add(&["critical"], limits.map(|limits| limits.critical / NS_PER_S));
         };
-    Histogram "clock_read_seconds" ["clock"] "Differences between consecutive readings of the clock."
+    histogram "clock_read_seconds" ["clock"] "Differences between consecutive readings of the clock."
         |report, out| {
             for clock in counted(report).filter(|clock| !clock.totals.histogram.is_empty()) {
-                out.add_histogram(&clock.name, &clock.totals.histogram, clock.totals.measured_s);
+                out.add_histogram(&clock.last.name, &clock.totals.histogram, clock.totals.measured_s);
             }
         };
-    Counter "clock_measured_seconds_total" ["clock"] "Time for which the clock was read."
+    counter "clock_measured_seconds_total" ["clock"] "Time for which the clock was read."
         |report, out| of_totals(report, out, |totals| totals.measured_s);
-    Counter "clock_gaps_total" ["clock"] "Number of gaps: interruptions between two reads of the clock."
+    counter "clock_gaps_total" ["clock"] "Number of gaps: interruptions between two reads of the clock."
         |report, out| of_totals(report, out, |totals| totals.gaps as f64);
-    Counter "clock_gap_seconds_total" ["clock"] "Time lost to gaps while the clock was read."
+    counter "clock_gap_seconds_total" ["clock"] "Time lost to gaps while the clock was read."
         |report, out| of_totals(report, out, |totals| totals.gap_s);
-    Gauge "clock_largest_gap_seconds" ["clock"] "Largest gap in the last interval."
+    gauge "clock_largest_gap_seconds" ["clock"] "Largest gap in the last interval."
         |report, out| of_clocks(report, out, |clock| clock.largest_gap_ns);
-    Gauge "clock_granularity_seconds" ["clock"] "Smallest step of the clock's value."
-        |report, out| of_clocks(report, out, |clock| clock.granularity_ns);
-    Counter "clock_backward_steps_total" ["clock"] "Readings that were lower than the previous one on the same CPU."
+    gauge "clock_granularity_seconds" ["clock"] "Smallest step of the clock's value."
+        |report, out| of_clocks(report, out, |clock| clock.last.granularity_ns);
+    counter "clock_backward_steps_total" ["clock"] "Readings that were lower than the previous one on the same CPU."
         |report, out| of_totals(report, out, |totals| totals.backward_steps as f64);
 
-    Gauge "clock_drift_ratio" ["clock", "reference"] "Rate of the clock relative to the reference clock, minus 1."
+    gauge "clock_drift_ratio" ["clock", "reference"] "Rate of the clock relative to the reference clock, minus 1."
         |report, out| {
             // The rate of the counter is another metric. Its drift has only steps and changes.
-            for drift in report.drifts.iter().filter(|drift| drift.clock != COUNTER) {
+            for drift in report.now.drift.iter().filter(|drift| drift.clock != COUNTER) {
                 out.add(&[&drift.clock, &drift.reference], drift.rate_ppm / PPM);
             }
         };
-    Gauge "clock_drift_error_ratio" ["clock", "reference"] "Bound on the error of the drift."
+    gauge "clock_drift_error_ratio" ["clock", "reference"] "Bound on the error of the drift."
         |report, out| {
-            for drift in &report.drifts {
+            for drift in &report.now.drift {
                 out.add(&[&drift.clock, &drift.reference], drift.uncertainty_ppm / PPM);
             }
         };
-    Counter "clock_offset_steps_total" ["clock", "reference"] "Sudden changes of the offset between the clock and the reference clock."
+    counter "clock_offset_steps_total" ["clock", "reference"] "Sudden changes of the offset between the clock and the reference clock."
         |report, out| {
             for ((clock, reference), count) in &report.offset_steps {
                 out.add(&[clock, reference], *count as f64);
             }
         };
-    Gauge "tsc_frequency_hertz" [] "Measured rate of the CPU's counter: the TSC, or CNTVCT on AArch64."
+    gauge "tsc_frequency_hertz" [] "Measured rate of the CPU's counter: the TSC, or CNTVCT on AArch64."
         |report, out| out.add(&[], report.counter.map(|counter| counter.hz));
-    Gauge "tsc_frequency_error_ratio" [] "Bound on the relative error of the measured rate."
+    gauge "tsc_frequency_error_ratio" [] "Bound on the relative error of the measured rate."
         |report, out| out.add(&[], report.counter.map(|counter| counter.uncertainty_ppm / PPM));
-    Gauge "cpu_skew_low_seconds" ["clock", "cpu", "reference_cpu"] "Lower bound of the skew between the clocks of two CPUs."
+    gauge "cpu_skew_low_seconds" ["clock", "cpu", "reference_cpu"] "Lower bound of the skew between the clocks of two CPUs."
         |report, out| of_skew(report, out, |skew| skew.low_ns);
-    Gauge "cpu_skew_high_seconds" ["clock", "cpu", "reference_cpu"] "Upper bound of the skew between the clocks of two CPUs."
+    gauge "cpu_skew_high_seconds" ["clock", "cpu", "reference_cpu"] "Upper bound of the skew between the clocks of two CPUs."
         |report, out| of_skew(report, out, |skew| skew.high_ns);
 
-    Counter "kernel_clock_messages_total" [] "Messages about clocks in the kernel log since the monitor started."
+    counter "kernel_clock_messages_total" [] "Messages about clocks in the kernel log since the monitor started."
         |report, out| {
             // An unreadable kernel log has no messages, and that is no good news.
             let is_unreadable = |collector: &Collector| collector.name == KERNEL_LOG && collector.error.is_some();
             let is_known = report.kernel_messages > 0 || !report.collectors.iter().any(is_unreadable);
             out.add(&[], is_known.then_some(report.kernel_messages as f64));
         };
-    Counter "suspends_total" [] "Suspends of the machine since the monitor started."
+    counter "suspends_total" [] "Suspends of the machine since the monitor started."
         |report, out| out.add(&[], report.suspends as f64);
-    Counter "suspended_seconds_total" [] "Time for which the machine was suspended."
+    counter "suspended_seconds_total" [] "Time for which the machine was suspended."
         |report, out| out.add(&[], report.suspended_s);
-    Counter "pauses_total" [] "Pauses since the monitor started: a hypervisor stopped or restored the machine, or pg_timing was stopped."
+    counter "pauses_total" [] "Pauses since the monitor started: a hypervisor stopped or restored the machine, or pg_timing was stopped."
         |report, out| out.add(&[], report.pauses as f64);
-    Counter "paused_seconds_total" [] "Duration of the pauses."
+    counter "paused_seconds_total" [] "Duration of the pauses."
         |report, out| out.add(&[], report.paused_s);
 
-    Gauge "server_up" [] "1 if the server of --server answers, 0 if not."
+    gauge "server_up" [] "1 if the server of --server answers, 0 if not."
         |report, out| out.add(&[], report.server.as_ref().map(|server| f64::from(server.error.is_none())));
-    Gauge "server_info" ["server", "version", "clock"] "The server of --server, its version, and the clock that times plan nodes. The value is always 1."
+    gauge "server_info" ["server", "version", "clock"] "The server of --server, its version, and the clock that times plan nodes. The value is always 1."
         |report, out| {
             for advise in advise(report) {
                 let node_read = advise.node_read.as_ref().unwrap_or(&advise.read);
                 out.add(&[&advise.server, &advise.server_version, &node_read.clock], 1.0);
             }
         };
-    Gauge "server_clock_read_cost_seconds" ["clock", "bound"] "Cost of one read of a clock that the server uses: low and high bound."
+    gauge "server_clock_read_cost_seconds" ["clock", "bound"] "Cost of one read of a clock that the server uses: low and high bound."
         |report, out| {
             for read in advise(report).flat_map(|advise| [Some(&advise.read), advise.node_read.as_ref()]).flatten() {
                 out.add(&[&read.clock, "low"], read.low_ns.map(|ns| ns / NS_PER_S));
                 out.add(&[&read.clock, "high"], read.high_ns.map(|ns| ns / NS_PER_S));
             }
         };
-    Gauge "server_setting_on" ["setting"] "1 if the setting makes the server read the clock, 0 if not."
+    gauge "server_setting_on" ["setting"] "1 if the setting makes the server read the clock, 0 if not."
         |report, out| settings(report).for_each(|setting| out.add(&[&setting.name], f64::from(setting.on)));
-    Gauge "server_setting_events_per_second" ["setting"] "Events per second that the setting times, or would time."
+    gauge "server_setting_events_per_second" ["setting"] "Events per second that the setting times, or would time."
         |report, out| settings(report).for_each(|setting| out.add(&[&setting.name], setting.events_per_s));
-    Gauge "server_setting_core_ratio" ["setting", "bound"] "Cost of the setting, or its cost if it were on, as a share of one core: low and high bound."
+    gauge "server_setting_core_ratio" ["setting", "bound"] "Cost of the setting, or its cost if it were on, as a share of one core: low and high bound."
         |report, out| {
             for setting in settings(report) {
                 out.add(&[&setting.name, "low"], setting.core_share.map(|share| share.low));
                 out.add(&[&setting.name, "high"], setting.core_share.and_then(|share| share.high));
             }
         };
-    Gauge "server_setting_advice" ["setting", "advice"] "The advice for the setting: keep, turn_on, turn_off, none, sample_less or unknown. The value is always 1."
+    gauge "server_setting_advice" ["setting", "advice"] "The advice for the setting: keep, turn_on, turn_off, none, sample_less or unknown. The value is always 1."
         |report, out| settings(report).for_each(|setting| out.add(&[&setting.name, &name(&setting.advice)], 1.0));
 
-    Gauge "fast_timing_info" ["method", "clock", "ticker", "scope"] "What pg_fast_timing uses to time plan nodes. The value is always 1."
+    gauge "fast_timing_info" ["method", "clock", "ticker", "scope"] "What pg_fast_timing uses to time plan nodes. The value is always 1."
         |report, out| {
             for FastTiming { method, clock, ticker, scope, .. } in fast_timing(report) {
                 out.add(&[method, clock, ticker, scope], 1.0);
             }
         };
-    Gauge "fast_timing_call_cost_seconds" [] "Cost of timing one call with pg_fast_timing."
+    gauge "fast_timing_call_cost_seconds" [] "Cost of timing one call with pg_fast_timing."
         |report, out| fast_timing(report).for_each(|fast| out.add(&[], fast.call_cost_ns.map(|ns| ns / NS_PER_S)));
-    Counter "fast_timing_statements_total" [] "Statements whose plan nodes pg_fast_timing timed."
+    counter "fast_timing_statements_total" [] "Statements whose plan nodes pg_fast_timing timed."
         |report, out| fast_counts(report).for_each(|fast| out.add(&[], fast.statements));
-    Counter "fast_timing_nodes_total" ["times"] "Plan nodes that pg_fast_timing timed: exact or estimated."
+    counter "fast_timing_nodes_total" ["times"] "Plan nodes that pg_fast_timing timed: exact or estimated."
         |report, out| {
             for fast in fast_counts(report) {
                 out.add(&["exact"], fast.exact_nodes);
                 out.add(&["estimated"], fast.estimated_nodes);
             }
         };
-    Counter "fast_timing_node_calls_total" [] "Calls of plan nodes that pg_fast_timing counted."
+    counter "fast_timing_node_calls_total" [] "Calls of plan nodes that pg_fast_timing counted."
         |report, out| fast_counts(report).for_each(|fast| out.add(&[], fast.node_calls));
-    Counter "fast_timing_fallbacks_total" ["missing"] "Statements that pg_fast_timing could not time as requested, because the TSC (tsc) or the ticks (ticks) were missing."
+    counter "fast_timing_fallbacks_total" ["missing"] "Statements that pg_fast_timing could not time as requested, because the TSC (tsc) or the ticks (ticks) were missing."
         |report, out| {
             for fast in fast_counts(report) {
                 out.add(&["tsc"], fast.without_tsc);
@@ -305,27 +289,27 @@ metrics! {
             }
         };
 
-    Gauge "monitor_interval_seconds" [] "The interval between two samples."
+    gauge "monitor_interval_seconds" [] "The interval between two samples."
         |report, out| out.add(&[], Some(report.interval_s).filter(|seconds| *seconds > 0.0));
-    Counter "monitor_intervals_total" [] "Samples since the monitor started."
+    counter "monitor_intervals_total" [] "Samples since the monitor started."
         |report, out| out.add(&[], report.samples as f64);
-    Gauge "monitor_last_sample_timestamp_seconds" [] "Time of the last sample, in seconds since 1970."
+    gauge "monitor_last_sample_timestamp_seconds" [] "Time of the last sample, in seconds since 1970."
         |report, out| out.add(&[], (report.samples > 0).then_some(report.sampled_at));
-    Gauge "monitor_collector_duration_seconds" ["collector"] "Duration of the collector's last run: clocks, drift, skew, clocksource, kernel_log or server."
+    gauge "monitor_collector_duration_seconds" ["collector"] "Duration of the collector's last run: clocks, drift, skew, clocksource, kernel_log or server."
         |report, out| report.collectors.iter().for_each(|collector| out.add(&[collector.name], collector.seconds));
-    Gauge "monitor_collector_success" ["collector"] "1 if the collector's last run returned its figures, 0 if not."
+    gauge "monitor_collector_success" ["collector"] "1 if the collector's last run returned its figures, 0 if not."
         |report, out| report.collectors.iter().for_each(|c| out.add(&[c.name], f64::from(c.error.is_none())));
-    Counter "monitor_cpu_seconds_total" [] "CPU time of the monitor itself."
+    counter "monitor_cpu_seconds_total" [] "CPU time of the monitor itself."
         |report, out| out.add(&[], report.own.cpu_s);
-    Gauge "monitor_resident_memory_bytes" [] "Resident memory of the monitor itself."
+    gauge "monitor_resident_memory_bytes" [] "Resident memory of the monitor itself."
         |report, out| out.add(&[], report.own.memory_bytes.map(|bytes| bytes as f64));
-    Counter "monitor_http_requests_total" ["code"] "HTTP requests by the status code of the answer; refused for connections beyond the limit."
+    counter "monitor_http_requests_total" ["code"] "HTTP requests by the status code of the answer; refused for connections beyond the limit."
         |report, out| report.http_requests.iter().for_each(|(code, count)| out.add(&[code], *count as f64));
 }
 
 /// Adds a figure of each clock, from ns.
 fn of_clocks(report: &MonitorReport, out: &mut Series, ns: impl Fn(&WatchedClock) -> Option<f64>) {
-    report.clocks.iter().for_each(|clock| out.add(&[&clock.name], ns(clock).map(|ns| ns / NS_PER_S)));
+    report.clocks.iter().for_each(|clock| out.add(&[&clock.last.name], ns(clock).map(|ns| ns / NS_PER_S)));
 }
 
 /// Returns the clocks that were read. Before the first sample, nothing was counted.
@@ -334,12 +318,12 @@ fn counted(report: &MonitorReport) -> impl Iterator<Item = &WatchedClock> {
 }
 
 fn of_totals(report: &MonitorReport, out: &mut Series, figure: impl Fn(&ClockTotals) -> f64) {
-    counted(report).for_each(|clock| out.add(&[&clock.name], figure(&clock.totals)));
+    counted(report).for_each(|clock| out.add(&[&clock.last.name], figure(&clock.totals)));
 }
 
 /// Adds a bound of each pair of CPUs: b's reading minus that of a, the reference.
 fn of_skew(report: &MonitorReport, out: &mut Series, ns: impl Fn(&Skew) -> f64) {
-    for skew in &report.skew {
+    for skew in &report.now.cpus.skew {
         out.add(&[&skew.clock, &skew.b.to_string(), &skew.a.to_string()], ns(skew) / NS_PER_S);
     }
 }

@@ -3,16 +3,16 @@
 #[cfg(test)]
 mod tests;
 
+use crate::document::host::access;
 use crate::document::text::{columns, left, wrap};
 use crate::escape;
 use crate::human::{self, count, percent};
 use crate::report::*;
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Constraint, Rect};
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::symbols::border;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Borders, Paragraph, RenderDirection, Row, Sparkline, SparklineBar, Table, Widget};
+use ratatui::widgets::{Block, Paragraph, RenderDirection, Row, Sparkline, SparklineBar, Table, Widget};
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
@@ -23,6 +23,8 @@ const LABEL: usize = 12;
 const GAP: &str = "  ";
 /// A longer verdict is cut.
 const VERDICT_LINES: usize = 4;
+/// The title and the bars. More rows of bars show nothing new.
+const HISTORY_LINES: usize = 5;
 
 /// What the user selected, and what the terminal can show.
 #[derive(Clone, Debug)]
@@ -51,12 +53,6 @@ impl View {
         if self.unicode { human::with_sign(&text) } else { text }
     }
 
-    /// Returns a line with a title, above a part of the screen.
-    fn titled(&self, title: String) -> Block<'static> {
-        let line = border::Set { horizontal_top: if self.unicode { "─" } else { "-" }, ..border::PLAIN };
-        Block::new().borders(Borders::TOP).border_set(line).border_style(DIM).title(Line::styled(title, BOLD))
-    }
-
     /// Returns the style of a severity's word: the colors of `pg_timing check`.
     fn style(&self, severity: Severity) -> Style {
         let color = match severity {
@@ -68,136 +64,120 @@ impl View {
         if self.color { BOLD.fg(color) } else { BOLD }
     }
 
-    /// Returns the style of an alarm, if it is one.
-    fn alarm(&self, severity: Severity) -> Option<Style> {
-        (severity >= Severity::Warning).then(|| self.style(severity))
-    }
-}
-
-type Draw<'a> = Box<dyn FnOnce(Rect, &mut Buffer) + 'a>;
-
-/// A part of the screen: the least number of lines with which it is useful, the number that it can use, and what draws it.
-struct Part<'a> {
-    least: usize,
-    most: usize,
-    draw: Draw<'a>,
-}
-
-impl<'a> Part<'a> {
-    fn new(least: usize, most: usize, draw: impl FnOnce(Rect, &mut Buffer) + 'a) -> Part<'a> {
-        Part { least: least.min(most), most, draw: Box::new(draw) }
-    }
-
-    fn of_lines(least: usize, lines: Vec<Line<'a>>) -> Part<'a> {
-        Part::new(least, lines.len(), |area, buffer| Paragraph::new(lines).render(area, buffer))
+    /// Returns the style of a figure: that of its severity if it is an alarm.
+    fn alarm(&self, severity: Severity, other: Style) -> Style {
+        if severity >= Severity::Warning { self.style(severity) } else { other }
     }
 }
 
 /// The number of parts.
 const PARTS: usize = 9;
-/// The parts of [`draw`] in the order in which they get their least number of lines, and then more: first what is wrong.
+/// The least number of lines with which each part is useful, from top to bottom.
+const LEAST: [usize; PARTS] = [1, 1, 3, 3, 1, 3, 1, 3, 1];
+/// The parts in the order in which they get their least number of lines, and then more: first what is wrong.
 const ORDER: [usize; PARTS] = [1, 4, 0, 8, 6, 5, 3, 7, 2];
+
+/// Returns the height of each part. `most` are the lines that each can use.
+fn heights(most: [usize; PARTS], lines: u16) -> [u16; PARTS] {
+    let mut heights = [0; PARTS];
+    let mut free = usize::from(lines);
+    for nth in ORDER {
+        let least = LEAST[nth].min(most[nth]);
+        heights[nth] = if least <= free { least } else { 0 };
+        free -= heights[nth];
+    }
+    for nth in ORDER {
+        let more = if heights[nth] == 0 { 0 } else { (most[nth] - heights[nth]).min(free) };
+        heights[nth] += more;
+        free -= more;
+    }
+    heights.map(|height| height as u16)
+}
 
 /// Draws the report into the area.
 pub fn draw(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer) {
-    let width = usize::from(area.width);
-    // From top to bottom. The last part is in the last line.
-    let parts = [
-        Part::new(1, 1, |area, buffer| header(report, view, area, buffer)),
-        Part::of_lines(1, verdict(report, view, width)),
-        history(report, view),
-        clocks(report, view),
-        Part::of_lines(1, findings(report, view)),
-        Part::of_lines(3, facts(report, view)),
-        Part::of_lines(1, server(report, view, width)),
-        Part::new(3, 1 + report.events.len(), |area, buffer| events(report, view, area, buffer)),
-        Part::of_lines(1, vec![footer(report, view)]),
-    ];
-    let mut heights = [0; PARTS];
-    let mut lines = usize::from(area.height);
-    for nth in ORDER.into_iter().filter(|nth| parts[*nth].most > 0) {
-        heights[nth] = if parts[nth].least <= lines { parts[nth].least } else { 0 };
-        lines -= heights[nth];
+    let width = area.width.into();
+    let verdict = verdict(report, view, width);
+    let history = history(report, view, width);
+    let findings = findings(report, view);
+    let facts = facts(report, view);
+    let server = server(report, view, width);
+    let history_lines = history.as_ref().map_or(0, |_| HISTORY_LINES);
+    let rows = report.clocks.len();
+    let clock_lines = if rows == 0 { 0 } else { 1 + rows };
+    let event_lines = 1 + report.events.len();
+    let most =
+        [1, verdict.len(), history_lines, clock_lines, findings.len(), facts.len(), server.len(), event_lines, 1];
+    let heights = heights(most, area.height);
+    let [at_top, at_verdict, at_history, at_clocks, at_findings, at_facts, at_server, at_events, at_keys] =
+        Layout::vertical(heights).areas(area);
+    // The keys are in the last line.
+    let at_end = Rect { y: area.bottom() - at_keys.height, ..at_keys };
+    for (lines, area) in [
+        (vec![header(report, view)], at_top),
+        (verdict, at_verdict),
+        (findings, at_findings),
+        (facts, at_facts),
+        (server, at_server),
+        (events(report, view, at_events.height.into()), at_events),
+        (vec![footer(report, view)], at_end),
+    ] {
+        Paragraph::new(lines).render(area, buffer);
     }
-    for nth in ORDER.into_iter().filter(|nth| parts[*nth].most > 0) {
-        if heights[nth] > 0 {
-            let more = (parts[nth].most - heights[nth]).min(lines);
-            heights[nth] += more;
-            lines -= more;
-        }
-    }
-    let mut y = area.top();
-    for (nth, (part, height)) in parts.into_iter().zip(heights).enumerate() {
-        let height = height as u16;
-        let y_of_part = if nth == PARTS - 1 { area.bottom() - height } else { y };
-        y += height;
-        (part.draw)(Rect { y: y_of_part, height, ..area }, buffer);
-    }
+    history.render(at_history, buffer);
+    clocks(report, view, at_clocks, buffer);
 }
 
-/// Draws the host, its clock source and the samples, and at the right end the time of the last sample.
-fn header(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer) {
-    let host = if report.host.is_empty() { "this host".into() } else { view.text(&report.host) };
-    let clocksource = report.clocksource.as_ref().and_then(Fact::known).map(|name| view.text(name));
+/// Returns the host, the time of the last sample, its clock source and the number of samples.
+fn header(report: &MonitorReport, view: &View) -> Line<'static> {
+    let host = report.now.host.name.known().map_or("this host".into(), |name| view.text(name));
+    if report.samples == 0 {
+        return Line::styled(host, BOLD);
+    }
     let [since, now] = [report.started_at, report.sampled_at].map(|at| time(at, report.sampled_at));
-    let details = format!(
+    let at = if view.paused { format!(", paused at {now} UTC") } else { format!(" at {now} UTC") };
+    let clocksource = report.now.clocksource.current.known().map_or(NOT_DETERMINED.into(), |name| view.text(name));
+    let samples = format!(
         ": clock source {}, {} samples since {since}, every {}",
-        clocksource.unwrap_or(NOT_DETERMINED.into()),
+        clocksource,
         human::grouped(report.samples),
         period(report.interval_s),
     );
-    let end = format!("  {}{now} UTC", if view.paused { "paused at " } else { "" });
-    let [details, end] = if report.samples == 0 { Default::default() } else { [details, end] };
-    // The end is more important: without it, old figures look like new ones.
-    let width = (columns(&end) as u16).min(area.width);
-    let line = Line::from(vec![Span::styled(host, BOLD), Span::raw(details)]);
-    Paragraph::new(line).render(Rect { width: area.width - width, ..area }, buffer);
     let style = if view.paused { BOLD } else { Style::new() };
-    Paragraph::new(Line::styled(end, style)).render(Rect { x: area.right() - width, width, ..area }, buffer);
+    Line::from(vec![Span::styled(host, BOLD), Span::styled(at, style), samples.into()])
 }
 
 /// Returns the verdict.
 fn verdict(report: &MonitorReport, view: &View, width: usize) -> Vec<Line<'static>> {
-    let (severity, summary) = match &report.verdict {
-        Some(verdict) => (verdict.severity, verdict.summary.as_str()),
-        None if report.samples == 0 => (Severity::Unknown, "The first sample is not finished."),
-        None => (Severity::Unknown, NOT_DETERMINED),
+    let (severity, summary) = match report.samples {
+        0 => (Severity::Unknown, "The first sample is not finished."),
+        _ => (report.now.verdict.severity, report.now.verdict.summary.as_str()),
     };
-    labeled(severity.word(), view.style(severity), &view.text(summary), width)
+    labeled(Span::styled(severity.word(), view.style(severity)), &view.text(summary), width)
 }
 
 /// Returns the read cost of PostgreSQL's clock over time: one bar per sample, the newest at the right end. The highest one has
-/// the full height. Bars above a limit have the color of its severity.
-fn history<'a>(report: &'a MonitorReport, view: &'a View) -> Part<'a> {
-    /// The title and the bars. Fewer rows of bars hide small changes, and more show nothing new.
-    const LINES: [usize; 2] = [3, 5];
+/// the full height. Bars above a limit have the color of its severity. `None` without figures, and in ASCII, which has no bars.
+fn history(report: &MonitorReport, view: &View, width: usize) -> Option<Sparkline<'static>> {
     /// The height of the highest bar, in steps that are smaller than a terminal shows.
     const FULL: f64 = 1000.0;
-    let history = report.system().map(|clock| &clock.history_ns);
-    // The bars have no ASCII form.
-    let Some(history) = history.filter(|history| view.unicode && history.iter().flatten().any(|ns| ns.is_finite()))
-    else {
-        return Part::of_lines(0, Vec::new());
+    let newest = report.system()?.history_ns.iter().rev().take(width);
+    let shown: Vec<Option<f64>> = newest.map(|ns| ns.map(f64::from).filter(|ns| ns.is_finite())).collect();
+    let highest = shown.iter().flatten().copied().reduce(f64::max).filter(|_| view.unicode)?;
+    let bar = |ns: &Option<f64>| {
+        let style = view.alarm(severity(*ns, report.now.read_cost_limits_ns), DIM);
+        SparklineBar::from(ns.map(|ns| (ns / highest * FULL) as u64)).style(style)
     };
-    Part::new(LINES[0], LINES[1], move |area, buffer| {
-        let newest = history.iter().rev().take(area.width.into());
-        let shown: Vec<Option<f64>> = newest.map(|ns| ns.map(f64::from).filter(|ns| ns.is_finite())).collect();
-        let highest = shown.iter().flatten().copied().fold(0.0, f64::max);
-        let height = |ns: f64| if highest > 0.0 { (ns / highest * FULL) as u64 } else { 0 };
-        let bar = |ns: &Option<f64>| {
-            let style = view.alarm(severity(*ns, report.read_cost_limits_ns)).unwrap_or(DIM);
-            SparklineBar::from(ns.map(height)).style(style)
-        };
-        let time = period(shown.len() as f64 * report.interval_s);
-        let title = format!("one read of PostgreSQL's clock, last {time}, at most {} ", duration(Some(highest)));
+    let time = period(shown.len() as f64 * report.interval_s);
+    let title = format!("one read of PostgreSQL's clock, last {time}, at most {}", human::duration(highest));
+    Some(
         Sparkline::default()
-            .block(view.titled(title))
+            .block(Block::new().title(Line::styled(title, BOLD)))
             .direction(RenderDirection::RightToLeft)
             .max(FULL as u64)
             .absent_value_symbol(" ")
-            .data(shown.iter().map(bar))
-            .render(area, buffer);
-    })
+            .data(shown.iter().map(bar)),
+    )
 }
 
 /// Returns the severity of a read cost of PostgreSQL's clock.
@@ -209,61 +189,41 @@ fn severity(ns: Option<f64>, limits: Option<ReadCostLimits>) -> Severity {
     }
 }
 
-/// Returns the table of clocks.
-fn clocks<'a>(report: &'a MonitorReport, view: &'a View) -> Part<'a> {
-    /// The columns with their widths, the most important first: a narrow screen does not have the last ones.
-    const COLUMNS: [(&str, u16); 7] =
-        [("clock", 16), ("one read", 8), ("lost", 5), ("worst", 7), ("went back", 9), ("step", 6), ("access", 12)];
-    const GAP: u16 = 2;
-    /// The head, PostgreSQL's clock and one more.
-    const LEAST: usize = 3;
-    if report.clocks.is_empty() {
-        return Part::of_lines(0, Vec::new());
-    }
-    Part::new(LEAST, 1 + report.clocks.len(), move |area, buffer| {
-        let line = |head, text: String, style| {
-            let line = Line::styled(text, style);
-            if ["clock", "went back", "access"].contains(&head) { line } else { line.right_aligned() }
-        };
-        let row = |clock| {
-            COLUMNS.iter().zip(cells(clock, report, view)).map(|((head, _), (text, style))| line(head, text, style))
-        };
-        let head = Row::new(COLUMNS.map(|(head, _)| line(head, head.into(), BOLD)));
-        let mut room = area.width;
-        let fits = |width: &u16| room.checked_sub(*width).map(|left| room = left.saturating_sub(GAP)).is_some();
-        let widths = COLUMNS.map(|(_, width)| width).into_iter().take_while(fits).map(Constraint::Length);
-        let table = Table::new(report.clocks.iter().map(|clock| Row::new(row(clock))), widths);
-        Widget::render(table.header(head).column_spacing(GAP), area, buffer);
-    })
-}
+/// The columns of the clocks with their widths, the most important first: a narrow screen does not have the last ones.
+const COLUMNS: [(&str, u16); 7] =
+    [("clock", 16), ("one read", 8), ("lost", 5), ("worst", 7), ("step", 6), ("went back", 9), ("access", 12)];
 
-/// Returns the figures of a clock in the order of the columns.
-fn cells(clock: &WatchedClock, report: &MonitorReport, view: &View) -> [(String, Style); 7] {
-    let limits = report.read_cost_limits_ns.filter(|_| clock.name == SYSTEM);
-    let plain = if clock.unavailable.is_some() { DIM } else { Style::new() };
-    let alarm = |severity| view.alarm(severity).unwrap_or(plain);
-    let went_back = match (clock.totals.backward_steps, clock.totals.measured_s > 0.0) {
-        (0, false) => (MISSING.into(), plain),
-        (0, true) => ("never".into(), plain),
-        (steps, _) => (human::times(steps), alarm(Severity::Critical)),
+/// Draws the table of clocks.
+fn clocks(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer) {
+    const GAP: u16 = 2;
+    let right = |text: String, style| Line::styled(text, style).right_aligned();
+    let row = |WatchedClock { last: clock, totals, .. }: &WatchedClock| {
+        let plain = if clock.unavailable.is_some() { DIM } else { Style::new() };
+        let limits = report.now.read_cost_limits_ns.filter(|_| clock.name == SYSTEM);
+        let (went_back, style) = match totals.backward_steps {
+            0 if totals.measured_s > 0.0 => ("never".into(), plain),
+            0 => (MISSING.into(), plain),
+            steps => (human::times(steps), view.style(Severity::Critical)),
+        };
+        Row::new([
+            Line::styled(view.text(&clock.name), plain),
+            right(duration(clock.read_ns), view.alarm(severity(clock.read_ns, limits), plain)),
+            right(totals.lost_share().map_or(MISSING.into(), percent), plain),
+            right(duration(clock.percentiles.map(|p| p.max_ns)), plain),
+            right(duration(clock.granularity_ns), plain),
+            right(went_back, style),
+            Line::styled(clock.access_path.map_or(MISSING, access), plain),
+        ])
     };
-    let access = match clock.access_path {
-        Some(AccessPath::Instruction) => "instruction",
-        Some(AccessPath::Vdso) => "vDSO",
-        Some(AccessPath::Syscall) => "system call",
-        Some(AccessPath::Interposed) => "intercepted",
-        None if clock.unavailable.is_some() => "not measured",
-        None => MISSING,
-    };
-    [
-        (view.text(&clock.name), plain),
-        (duration(clock.read_ns), alarm(severity(clock.read_ns, limits))),
-        (clock.totals.lost_share().map_or(MISSING.into(), percent), plain),
-        (duration(clock.percentiles.map(|p| p.max_ns)), plain),
-        went_back,
-        (duration(clock.granularity_ns), plain),
-        (access.into(), plain),
-    ]
+    let head = COLUMNS.map(|(name, _)| match name {
+        "clock" | "access" => Line::from(name),
+        _ => Line::from(name).right_aligned(),
+    });
+    let mut room = area.width;
+    let fits = |width: &u16| room.checked_sub(*width).map(|left| room = left.saturating_sub(GAP)).is_some();
+    let widths = COLUMNS.map(|(_, width)| width).into_iter().take_while(fits).map(Constraint::Length);
+    let table = Table::new(report.clocks.iter().map(row), widths).header(Row::new(head).style(BOLD));
+    Widget::render(table.column_spacing(GAP), area, buffer);
 }
 
 /// Returns the alarms, the worst first, each with the command that fixes it; then a summary.
@@ -272,9 +232,8 @@ fn findings(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
     alarms.sort_by_key(|watched| std::cmp::Reverse(watched.finding.severity));
     let mut lines = Vec::new();
     let mut commands = Vec::new();
-    for watched in &alarms {
-        let finding = &watched.finding;
-        let since = time(watched.appeared_at.unwrap_or(watched.since), report.sampled_at);
+    for WatchedFinding { finding, since, appeared_at, .. } in &alarms {
+        let since = time(appeared_at.unwrap_or(*since), report.sampled_at);
         let word = Span::styled(format!("{:9} ", finding.severity.word()), view.style(finding.severity));
         let text = format!("{} since {since}: {}", view.text(&finding.id), view.text(&finding.summary));
         lines.push(Line::from(vec![word, text.into()]));
@@ -289,142 +248,131 @@ fn findings(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
         let unknown = others.iter().filter(|watched| watched.finding.severity == Severity::Unknown);
         let unknown: Vec<String> = unknown.map(|watched| view.text(&watched.finding.id)).collect();
         let ok = others.len() - unknown.len();
-        let unknown =
-            if unknown.is_empty() { String::new() } else { format!("; {NOT_DETERMINED}: {}", unknown.join(", ")) };
-        lines.push(Line::styled(format!("alarms: {}; checks that are OK: {ok}{unknown}", alarms.len()), DIM));
+        let mut summary = format!("alarms: {}; checks that are OK: {ok}", alarms.len());
+        if !unknown.is_empty() {
+            summary += &format!("; {NOT_DETERMINED}: {}", unknown.join(", "));
+        }
+        lines.push(Line::styled(summary, DIM));
     }
     lines
 }
 
 /// Returns lines with a label, the most important first.
 fn facts(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    let mut add = |label: &str, fact: Option<String>| {
+        let fact = fact.map_or(NOT_DETERMINED.into(), |fact| view.text(&fact));
+        lines.push(Line::from(left(label, LABEL) + &fact));
+    };
     if report.samples == 0 {
-        return Vec::new();
+        return lines;
     }
-    let mut facts: Vec<(&str, Option<String>)> = Vec::new();
-    facts.extend(report.unwritten.as_ref().map(|unwritten| ("not written", Some(view.text(unwritten)))));
+    if let Some(unwritten) = &report.unwritten {
+        add("not written", Some(unwritten.clone()));
+    }
     // The part of the server shows its own error.
-    for collector in report.collectors.iter().filter(|collector| collector.name != Collector::SERVER) {
-        if let Some(why) = &collector.error {
-            facts.push(("no figures", Some(format!("{}: {}", collector.name, view.text(why)))));
+    for Collector { name, error, .. } in report.collectors.iter().filter(|one| one.name != Collector::SERVER) {
+        if let Some(why) = error {
+            add("no figures", Some(format!("{name}: {why}")));
         }
     }
-    if let Some(clock) = report.system().filter(|clock| clock.unavailable.is_none()) {
-        let totals = &clock.totals;
-        let lost = |share| {
-            let [lost, all] = [totals.gap_s, totals.measured_s].map(period);
-            format!("{}: {} interruptions took {lost} of {all}", percent(share), count(totals.gaps))
-        };
-        facts.push(("lost time", totals.lost_share().map(lost)));
-        let percentiles = clock.percentiles.map(|p| {
+    if let Some(clock) = report.system().filter(|clock| clock.last.unavailable.is_none()) {
+        let percentiles = clock.last.percentiles.map(|p| {
             [("50", p.p50_ns), ("99", p.p99_ns), ("99.9", p.p99_9_ns), ("99.99", p.p99_99_ns), ("99.999", p.p99_999_ns)]
-                .map(|(name, ns)| format!("{name}% {}", duration(Some(ns))))
+                .map(|(name, ns)| format!("{name}% {}", human::duration(ns)))
                 .join(GAP)
         });
-        facts.push(("percentiles", percentiles));
+        add("percentiles", percentiles);
     }
     let khz = |hz: f64| human::khz((hz / 100.0).round() / 10.0);
-    let rate = report.counter.map(|rate| format!("{} +- {:.2} ppm", khz(rate.hz), rate.uncertainty_ppm.max(0.01)));
-    facts.push(("counter", rate));
+    add("counter", report.counter.map(|rate| format!("{} +- {:.2} ppm", khz(rate.hz), rate.uncertainty_ppm.max(0.01))));
     for id in [finding_id::DRIFT, finding_id::CPU_SKEW] {
         let finding = report.findings.iter().map(|watched| &watched.finding).find(|finding| finding.id == id);
         let text = |finding: &Finding| match finding.severity {
+            Severity::Ok => finding.summary.clone(),
             Severity::Unknown => NOT_DETERMINED.into(),
-            severity if severity >= Severity::Warning => "see the alarm".into(),
-            _ => finding.summary.clone(),
+            Severity::Warning | Severity::Critical => "see the alarm".into(),
         };
-        facts.push((id, finding.map(text)));
+        add(id, finding.map(text));
     }
-    facts.push(("kernel", Some(kernel(report))));
-    let text = |text: Option<String>| text.map_or(NOT_DETERMINED.into(), |text| view.text(&text));
-    facts.into_iter().map(|(label, fact)| Line::from(left(label, LABEL) + &text(fact))).collect()
-}
-
-fn kernel(report: &MonitorReport) -> String {
     let stops = |number, seconds| match number {
         0 => "0".into(),
         number => format!("{} ({})", count(number), period(seconds)),
     };
-    format!(
-        "since {}: messages about clocks: {}, suspends: {}, pauses: {}",
-        time(report.started_at, report.sampled_at),
-        count(report.kernel_messages),
-        stops(report.suspends, report.suspended_s),
-        stops(report.pauses, report.paused_s),
-    )
+    let [suspends, pauses] = [stops(report.suspends, report.suspended_s), stops(report.pauses, report.paused_s)];
+    let messages = count(report.kernel_messages);
+    let text = format!("messages about clocks: {messages}, suspends: {suspends}, pauses: {pauses}");
+    add("kernel", Some(text));
+    lines
 }
 
 /// Returns the server of `--server`: the verdict of `advise`, and pg_fast_timing's figures.
 fn server(report: &MonitorReport, view: &View, width: usize) -> Vec<Line<'static>> {
     let Some(server) = &report.server else { return Vec::new() };
-    let (alarm, text) = match (&server.error, &server.advise) {
-        (Some(why), _) => (None, format!("no figures: {why}")),
-        (None, None) => (None, "waiting for the first answer".into()),
+    let (style, text) = match (&server.error, &server.advise) {
+        (Some(why), _) => (Style::new(), format!("no figures: {why}")),
+        (None, None) => (Style::new(), "waiting for the first answer".into()),
         (None, Some(AdviseReport { verdict, server_version, .. })) => {
             let text = format!("PostgreSQL {server_version}: {}: {}", verdict.severity.word(), verdict.summary);
-            (view.alarm(verdict.severity), text)
+            (view.alarm(verdict.severity, Style::new()), text)
         }
     };
-    let label = left("server", LABEL - GAP.len());
-    let mut lines = labeled(&label, alarm.unwrap_or_default(), &view.text(&text), width);
+    let label = Span::styled(left("server", LABEL - GAP.len()), style);
+    let mut lines = labeled(label, &view.text(&text), width);
     if let Some(fast) = &server.fast_timing {
         // A float that is too large or not a number becomes the nearest integer.
-        let [statements, exact, estimated, without_tsc, without_ticks] =
-            [fast.statements, fast.exact_nodes, fast.estimated_nodes, fast.without_tsc, fast.without_ticks]
-                .map(|number| count(number as u64));
+        let [statements, exact, estimated] =
+            [fast.statements, fast.exact_nodes, fast.estimated_nodes].map(|number| count(number as u64));
         let (method, clock, cost) = (view.text(&fast.method), view.text(&fast.clock), duration(fast.call_cost_ns));
         lines.push(Line::from(format!(
-            "{}{method} with {clock}: one call {cost}; {statements} statements; nodes: {exact} exact, {estimated} estimated; \
-             without TSC: {without_tsc}, ticks: {without_ticks}",
+            "{}{method} with {clock}: one call {cost}; {statements} statements; nodes: {exact} exact, {estimated} estimated",
             left("fast timing", LABEL)
         )));
     }
     lines
 }
 
-/// Draws the last events, the newest first.
-fn events(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer) {
+/// Returns a title and the last events, the newest first, in this number of lines.
+fn events(report: &MonitorReport, view: &View, lines: usize) -> Vec<Line<'static>> {
     let all = report.events.len();
-    let rows = usize::from(area.height).saturating_sub(1);
+    let rows = lines.saturating_sub(1);
     let skipped = view.scroll.min(all.saturating_sub(rows));
     let title = match all {
-        0 => "no events ".into(),
-        all if all <= rows => "events ".into(),
-        all => format!("events {} to {} of {all} ", skipped + 1, skipped + rows),
+        0 => "no events".into(),
+        all if all <= rows => "events".into(),
+        all => format!("events {} to {} of {all}", skipped + 1, skipped + rows),
     };
     let line = |event: &MonitorEvent| {
-        let alarm = event.severity.and_then(|severity| Some((severity.word(), view.alarm(severity)?)));
-        let word = match (event.event, alarm) {
+        let word = match (event.event, event.severity) {
             (EventKind::FindingCleared, _) => Span::raw("cleared  "),
-            (_, Some((word, style))) => Span::styled(format!("{word}  "), style),
+            (_, Some(severity)) => Span::styled(format!("{}  ", severity.word()), view.style(severity)),
             (_, None) => Span::raw(""),
         };
         let time = format!("{:8}  ", time(event.unix_seconds, report.sampled_at));
         Line::from(vec![Span::styled(time, DIM), word, Span::raw(view.text(&event.summary))])
     };
-    let lines: Vec<Line> = report.events.iter().rev().skip(skipped).take(rows).map(line).collect();
-    Paragraph::new(lines).block(view.titled(title)).render(area, buffer);
+    let shown = report.events.iter().rev().skip(skipped).take(rows).map(line);
+    std::iter::once(Line::styled(title, BOLD)).chain(shown).collect()
 }
 
 /// Returns the keys, and what the monitor itself uses.
 fn footer(report: &MonitorReport, view: &View) -> Line<'static> {
     let pause = if view.paused { "continue" } else { "pause" };
-    let arrows = if view.unicode { "↑↓" } else { "up/down" };
     let memory = report.own.memory_bytes.map(|bytes| format!(", {} MB", bytes.div_ceil(1_000_000)));
     let own = format!("CPU {}{}", percent(report.own.cpu_share), memory.unwrap_or_default());
-    let own = if report.samples == 0 { String::new() } else { own };
-    let keys = format!("q quit   p {pause}   {arrows} events   ");
+    let keys = format!("q quit   p {pause}   up/down events   ");
     Line::from(vec![Span::raw(keys), Span::styled(own, DIM)])
 }
 
 /// Returns the text in some lines after a label. Later lines are indented.
-fn labeled(label: &str, style: Style, text: &str, width: usize) -> Vec<Line<'static>> {
-    let indent = columns(label) + GAP.len();
+fn labeled(label: Span<'static>, text: &str, width: usize) -> Vec<Line<'static>> {
+    let indent = columns(&label.content) + GAP.len();
     let lines = wrap(text, width.saturating_sub(indent)).into_iter().take(VERDICT_LINES);
-    let mut lines: Vec<Line> = lines.map(|line| Line::from(vec![" ".repeat(indent).into(), line.into()])).collect();
-    lines[0].spans[0] = Span::styled(label.to_string(), style);
-    lines[0].spans.insert(1, Span::raw(GAP));
-    lines
+    let start = |nth| match nth {
+        0 => vec![label.clone(), GAP.into()],
+        _ => vec![" ".repeat(indent).into()],
+    };
+    lines.enumerate().map(|(nth, line)| Line::from([start(nth), vec![line.into()]].concat())).collect()
 }
 
 /// Returns a time of day (UTC) like `18:55:06`, or the date if it is more than a day from `now`.

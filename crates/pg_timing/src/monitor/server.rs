@@ -1,7 +1,8 @@
 //! Observes a server in its own thread, because an observation takes seconds and a connection can hang.
 
-use super::{lock, without_signals};
-use crate::error::{Error, SqlState};
+use super::lock;
+use crate::error::Error;
+use crate::guardian::without_signals;
 use crate::host::watch::STOP_CHECK;
 use crate::report::{Collector, ServerReport};
 use crate::server::advise::advise;
@@ -19,8 +20,8 @@ const OBSERVE_EVERY: u64 = 20;
 /// The duration of an observation: long enough for the statistics that backends report once per second.
 const MIN_WINDOW_S: f64 = 2.0;
 const MAX_WINDOW_S: f64 = 10.0;
-/// The clocks of the server are measured again after this many observations: once per day by default.
-const CLOCKS_EVERY: u64 = 288;
+/// The clocks of the server are measured again after this many intervals: once per day by default.
+const CLOCKS_EVERY: u64 = 5760;
 /// The longest wait for the first figures: the time of two observations. The timer in deploy/ gives a sample 30 s.
 const FIRST_FIGURES: Duration = Duration::from_secs(20);
 
@@ -30,8 +31,7 @@ const MOST_WAIT_S: f64 = 30.0;
 /// The last figures of the server: one thread observes it, and another one takes the samples.
 #[derive(Clone)]
 pub struct ServerFigures {
-    last: Arc<Mutex<Option<Figures>>>,
-    start: Instant,
+    last: Arc<Mutex<Figures>>,
     /// after this time, the figures are too old
     longest: Duration,
 }
@@ -39,26 +39,27 @@ pub struct ServerFigures {
 #[derive(Clone)]
 struct Figures {
     report: ServerReport,
-    /// the time that they took
-    seconds: f64,
+    /// the time that they took; `None` before the first figures
+    seconds: Option<f64>,
     at: Instant,
 }
 
 impl ServerFigures {
     pub fn new(longest: Duration) -> ServerFigures {
-        ServerFigures { last: Arc::default(), start: Instant::now(), longest }
+        let none = Figures { report: ServerReport::default(), seconds: None, at: Instant::now() };
+        ServerFigures { last: Arc::new(Mutex::new(none)), longest }
     }
 
     /// Replaces the figures. `seconds` is the time that they took.
     pub fn set(&self, report: ServerReport, seconds: f64) {
-        *lock(&self.last) = Some(Figures { report, seconds, at: Instant::now() });
+        *lock(&self.last) = Figures { report, seconds: Some(seconds), at: Instant::now() };
     }
 
     /// Waits for the first figures, for a monitor that takes only a few samples. If there are none in time, that is their
     /// error.
     pub fn wait(&self, stop: &AtomicBool) {
         let end = Instant::now() + FIRST_FIGURES;
-        while lock(&self.last).is_none() && !stop.load(Ordering::Relaxed) {
+        while lock(&self.last).seconds.is_none() && !stop.load(Ordering::Relaxed) {
             if Instant::now() > end {
                 let seconds = FIRST_FIGURES.as_secs();
                 let error = format!("the first observation did not end within {seconds} s");
@@ -71,14 +72,13 @@ impl ServerFigures {
     /// Returns the figures, or an error if they are too old. `None` before the first figures, until these are late. `stopped_s` is
     /// the time for which this process was stopped: it does not count.
     pub fn latest(&self, stopped_s: f64) -> Option<(ServerReport, Collector)> {
-        let last = lock(&self.last).clone();
-        let stopped = Duration::try_from_secs_f64(stopped_s).unwrap_or_default();
-        let age = last.as_ref().map_or(self.start, |last| last.at).elapsed().saturating_sub(stopped);
-        let late = || (age > self.longest).then(|| (ServerReport::default(), age.as_secs_f64()));
-        let (mut report, seconds) = last.map(|last| (last.report, last.seconds)).or_else(late)?;
-        if age > self.longest && report.error.is_none() {
+        let Figures { mut report, seconds, at } = lock(&self.last).clone();
+        let age = at.elapsed().saturating_sub(Duration::try_from_secs_f64(stopped_s).unwrap_or_default());
+        let is_late = age > self.longest;
+        if is_late && report.error.is_none() {
             report = failed(format!("the server has not answered for {} s", age.as_secs()));
         }
+        let seconds = seconds.or(is_late.then_some(age.as_secs_f64()))?;
         let collector = Collector { name: Collector::SERVER, seconds, error: report.error.clone() };
         Some((report, collector))
     }
@@ -96,76 +96,51 @@ pub fn start(conninfo: &str, interval_s: f64, stop: Arc<AtomicBool>) -> std::io:
     let target = Target { database: Some(conninfo.into()), password: Password::Never, ..Target::default() };
     let for_thread = figures.clone();
     // libpq's connection stays in its thread.
-    let observe = move || {
-        let window = Nanos::from_secs(window_s);
-        Observer { target, window, stop, connection: None, clocks: None, observations: 0 }.run(&for_thread, interval_s);
-    };
+    let observe = move || observe(&target, Nanos::from_secs(window_s), interval_s, &stop, &for_thread);
     // The thread is not joined: a connection can hang for minutes.
     without_signals(|| std::thread::Builder::new().name("server".into()).spawn(observe))?;
     Ok(figures)
 }
 
-struct Observer {
-    target: Target,
-    window: Nanos,
-    stop: Arc<AtomicBool>,
-    connection: Option<Connection>,
-    clocks: Option<Clocks>,
-    observations: u64,
-}
-
-impl Observer {
-    fn run(mut self, figures: &ServerFigures, interval_s: f64) {
-        let mut report = ServerReport::default();
-        for interval in 0u64.. {
-            let start = Instant::now();
+fn observe(target: &Target, window: Nanos, interval_s: f64, stop: &AtomicBool, figures: &ServerFigures) {
+    let mut report = ServerReport::default();
+    let mut last_connection: Option<Connection> = None;
+    let mut clocks: Option<Clocks> = None;
+    for interval in 0u64.. {
+        let start = Instant::now();
+        let mut look = || -> Result<(), Error> {
             let observe = interval.is_multiple_of(OBSERVE_EVERY) || report.advise.is_none();
-            match self.look(observe, &mut report) {
-                Ok(()) => report.error = None,
-                Err(error) => {
-                    report = failed(with_hint(&error));
-                    self.connection = None;
-                }
+            // Settings of ALTER ROLE and ALTER DATABASE are those of new sessions, so each observation has a new connection.
+            let mut connection = match last_connection.take().filter(|_| !observe) {
+                Some(connection) => connection,
+                None => connect(target, stop)?,
+            };
+            report.fast_timing = fast_timing_info(&mut connection, stop)?;
+            if observe {
+                clocks.take_if(|_| interval.is_multiple_of(CLOCKS_EVERY));
+                report.advise = Some(advise(&mut connection, window, &mut clocks, stop, &mut |_| ())?);
             }
-            if self.stop.load(Ordering::Relaxed) {
-                return;
-            }
-            figures.set(report.clone(), start.elapsed().as_secs_f64());
-            let next = start + Duration::from_secs_f64(interval_s);
-            while Instant::now() < next && !self.stop.load(Ordering::Relaxed) {
-                std::thread::sleep(STOP_CHECK);
-            }
-        }
-    }
-
-    fn look(&mut self, observe: bool, report: &mut ServerReport) -> Result<(), Error> {
-        // Settings of ALTER ROLE and ALTER DATABASE are those of new sessions, so each observation has a new connection.
-        if observe {
-            self.connection = None;
-        }
-        let connection = match &mut self.connection {
-            Some(connection) => connection,
-            none => none.insert(connect(&self.target, &self.stop)?),
+            last_connection = Some(connection);
+            Ok(())
         };
-        report.fast_timing = fast_timing_info(connection, &self.stop)?;
-        if observe {
-            if self.observations.is_multiple_of(CLOCKS_EVERY) {
-                self.clocks = None;
-            }
-            report.advise = Some(advise(connection, self.window, &mut self.clocks, &self.stop, &mut |_| ())?);
-            self.observations += 1;
+        match look() {
+            Ok(()) => report.error = None,
+            Err(error) => report = failed(with_hint(&error)),
         }
-        Ok(())
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        figures.set(report.clone(), start.elapsed().as_secs_f64());
+        let next = start + Duration::from_secs_f64(interval_s);
+        while Instant::now() < next && !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(STOP_CHECK);
+        }
     }
 }
 
 fn connect(target: &Target, stop: &AtomicBool) -> Result<Connection, Error> {
     let no_prompt = || Err(Error::new("the server requires a password", "add it to ~/.pgpass"));
-    Connection::open(target, no_prompt, stop).map_err(|error| match error.state.is(SqlState::NO_SERVER) {
-        // The hint of other commands names options that the monitor does not have.
-        true => Error { hint: "check that the server runs, and check the address in --server".into(), ..error },
-        false => error,
-    })
+    Connection::open(target, no_prompt, stop)
 }
 
 /// Returns the error and its hint in one line.
@@ -182,9 +157,7 @@ mod tests {
     fn figures_of_age(seconds: u64, report: ServerReport) -> ServerFigures {
         let figures = ServerFigures::new(Duration::from_secs(17));
         figures.set(report, 0.5);
-        let mut last = lock(&figures.last);
-        last.as_mut().unwrap().at -= Duration::from_secs(seconds);
-        drop(last);
+        lock(&figures.last).at -= Duration::from_secs(seconds);
         figures
     }
 
@@ -203,10 +176,10 @@ mod tests {
 
     #[test]
     fn a_silent_server_is_an_error_before_the_first_figures() {
-        let mut figures = ServerFigures::new(Duration::from_secs(17));
-        figures.start -= Duration::from_secs(16);
+        let figures = ServerFigures::new(Duration::from_secs(17));
+        lock(&figures.last).at -= Duration::from_secs(16);
         assert!(figures.latest(0.0).is_none());
-        figures.start -= Duration::from_secs(2);
+        lock(&figures.last).at -= Duration::from_secs(2);
         let (report, collector) = figures.latest(0.0).unwrap();
         assert_eq!(report.error.as_deref(), Some("the server has not answered for 18 s"));
         assert_eq!((collector.error, collector.seconds.floor()), (report.error, 18.0));

@@ -1,31 +1,25 @@
 //! What `pg_timing monitor` knows at one instant: the input of its screen and of its metrics.
 
-use super::{AccessPath, AdviseReport, Drift, Fact, Finding, Percentiles, Severity, Skew, Verdict};
+use super::{AdviseReport, ClockReport, Finding, Report, Severity};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The state of the monitor after its last sample. Times of day are in seconds since 1970.
 #[derive(Clone, Debug, Default)]
 pub struct MonitorReport {
-    pub host: String,
     pub started_at: f64,
     /// time of the last sample
     pub sampled_at: f64,
     pub interval_s: f64,
     /// number of samples
     pub samples: u64,
-    pub verdict: Option<Verdict>,
-    /// PostgreSQL's clock reads the hardware of this clock source
-    pub clocksource: Option<Fact<String>>,
+    /// the facts of the host, the verdict, and the figures of the last intervals
+    pub now: Report,
     /// every finding of the checks, in their order
     pub findings: Vec<WatchedFinding>,
-    /// the read costs in ns above which `clock-slow` warns, and is critical
-    pub read_cost_limits_ns: Option<super::ReadCostLimits>,
     pub clocks: Vec<WatchedClock>,
-    pub drifts: Vec<Drift>,
     /// sudden changes of the offset between two clocks since the start, by clock and reference clock
     pub offset_steps: BTreeMap<(String, String), u64>,
     pub counter: Option<CounterRate>,
-    pub skew: Vec<Skew>,
     pub suspends: u64,
     pub suspended_s: f64,
     pub pauses: u64,
@@ -39,7 +33,7 @@ pub struct MonitorReport {
     pub collectors: Vec<Collector>,
     pub own: OwnUse,
     /// number of HTTP requests by the status code of the answer; `refused` for connections beyond the limit
-    pub http_requests: BTreeMap<String, u64>,
+    pub http_requests: BTreeMap<&'static str, u64>,
     /// the events that are not in the file of events, and the reason
     pub unwritten: Option<String>,
     /// the server of `--server`
@@ -49,7 +43,7 @@ pub struct MonitorReport {
 impl MonitorReport {
     /// Returns PostgreSQL's clock.
     pub fn system(&self) -> Option<&WatchedClock> {
-        self.clocks.iter().find(|clock| clock.name == super::SYSTEM)
+        self.clocks.iter().find(|clock| clock.last.name == super::SYSTEM)
     }
 }
 
@@ -61,9 +55,19 @@ pub struct WatchedFinding {
     pub since: f64,
     /// when it last became a warning or critical, if it ever did
     pub appeared_at: Option<f64>,
+    /// samples in a row with a lower severity than the alarm has
+    pub calm: u32,
+    /// samples since the severity of an alarm fell
+    pub since_fall: u32,
+    /// samples without the alarm that are needed until it clears
+    pub needed: u32,
 }
 
 impl WatchedFinding {
+    pub fn new(finding: Finding, since: f64) -> WatchedFinding {
+        WatchedFinding { finding, since, appeared_at: None, calm: 0, since_fall: u32::MAX, needed: 0 }
+    }
+
     /// Returns whether it is a warning or critical.
     pub fn is_alarm(&self) -> bool {
         self.finding.severity >= Severity::Warning
@@ -73,17 +77,11 @@ impl WatchedFinding {
 /// One clock over time.
 #[derive(Clone, Debug, Default)]
 pub struct WatchedClock {
-    pub name: String,
-    /// why there are no figures
-    pub unavailable: Option<String>,
-    pub access_path: Option<AccessPath>,
-    /// read cost in the last sample
-    pub read_ns: Option<f64>,
+    /// the figures of the last sample
+    pub last: ClockReport,
     /// read cost in each of the last samples, the newest at the end; `None` if a sample has no figure
     pub history_ns: VecDeque<Option<f32>>,
-    /// percentiles of the last sample
-    pub percentiles: Option<Percentiles>,
-    pub granularity_ns: Option<f64>,
+    /// largest interruption in the last interval
     pub largest_gap_ns: Option<f64>,
     pub totals: ClockTotals,
 }
@@ -218,8 +216,8 @@ pub struct ServerReport {
     pub fast_timing: Option<FastTiming>,
 }
 
-/// The figures of `pg_fast_timing_info()`.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The figures of `pg_fast_timing_info()`, with the names of its columns.
+#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
 pub struct FastTiming {
     pub method: String,
     pub clock: String,

@@ -52,16 +52,8 @@ pub fn settings(names: &[&str]) -> String {
     )
 }
 
-/// Returns the query that sets these settings until the end of the transaction, if this user may set them.
-pub fn set_all_if_permitted(settings: &[(&str, &str)]) -> String {
-    let set = |(name, value): &(&str, &str)| {
-        format!(
-            "CASE WHEN pg_catalog.has_parameter_privilege('{name}', 'SET') \
-             THEN pg_catalog.set_config('{name}', '{value}', true) END"
-        )
-    };
-    format!("SELECT {MARK} {}", settings.iter().map(set).collect::<Vec<_>>().join(", "))
-}
+/// All settings with their values.
+pub const ALL_SETTINGS: &str = select!("name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings");
 
 /// One row: the process of this session; databases that accept connections; whether this user may see all statistics.
 pub const SESSION: &str = select!(
@@ -112,12 +104,9 @@ pub const OTHER_SETTINGS: &str = select!(
     ORDER BY 1"
 );
 
-/// Returns the query of the columns of `pg_fast_timing_info()`, as names and values.
+/// Returns the query of `pg_fast_timing_info()` as a JSON object.
 pub fn fast_timing_info(function: &str) -> String {
-    format!(
-        "SELECT {MARK} j.key, j.value
-         FROM {function}() i, LATERAL pg_catalog.json_each_text(pg_catalog.to_json(i)) j"
-    )
+    format!("SELECT {MARK} pg_catalog.to_json(i) FROM {function}() i")
 }
 
 /// Statistics of all databases together.
@@ -252,7 +241,7 @@ mod tests {
     fn queries() -> Vec<String> {
         vec![
             settings(&["jit", "track_io_timing"]),
-            set_all_if_permitted(&[("jit", "off"), ("x.y", "1")]),
+            ALL_SETTINGS.into(),
             SESSION.into(),
             EXTENSION_OBJECTS.into(),
             OTHER_SETTINGS.into(),

@@ -18,26 +18,14 @@ pub const FAST_TIMING_METHOD: &str = "pg_fast_timing.method";
 pub struct Session<'a> {
     connection: &'a mut Connection,
     stop: &'a AtomicBool,
-    /// settings of each transaction that this user may be permitted to set
-    quiet: Vec<(&'static str, &'static str)>,
     /// pg_fast_timing must not count the queries
     skip_counting: bool,
 }
 
-/// Values that keep the queries out of pg_stat_statements and of auto_explain's log.
-const QUIET: [(&str, &str); 2] = [("pg_stat_statements.track", "none"), ("auto_explain.log_min_duration", "-1")];
-
 impl<'a> Session<'a> {
     /// Uses a connection. `stop` cancels a running query.
     pub fn new(connection: &'a mut Connection, stop: &'a AtomicBool) -> Session<'a> {
-        Session { connection, stop, quiet: Vec::new(), skip_counting: false }
-    }
-
-    /// Keeps the next queries out of the server's statistics of statements, out of its log and out of pg_fast_timing's counters,
-    /// as far as the server has these settings and this user may set them.
-    pub fn keep_quiet(&mut self, settings: &BTreeMap<String, String>) {
-        self.skip_counting = settings.contains_key(FAST_TIMING_METHOD);
-        self.quiet = QUIET.into_iter().filter(|(name, _)| settings.contains_key(*name)).collect();
+        Session { connection, stop, skip_counting: false }
     }
 
     /// Runs the next queries also after Ctrl-C.
@@ -49,11 +37,6 @@ impl<'a> Session<'a> {
     /// Returns the connection.
     pub fn connection(&self) -> &Connection {
         self.connection
-    }
-
-    /// Returns the values of these settings, as far as the server has them.
-    pub fn settings(&mut self, names: &[&str]) -> Result<BTreeMap<String, String>, Error> {
-        Ok(self.query(&own_sql::settings(names))?.pairs().into_iter().collect())
     }
 
     /// Returns the rows of one query.
@@ -74,9 +57,6 @@ impl<'a> Session<'a> {
         if self.skip_counting {
             // Every user may do that. A query that sets it would itself be counted.
             self.run(&own_sql::set_local(FAST_TIMING_METHOD, "off"))?;
-        }
-        if !self.quiet.is_empty() {
-            self.run(&own_sql::set_all_if_permitted(&self.quiet))?;
         }
         self.run(sql)
     }
@@ -103,23 +83,6 @@ pub const TIMING_SETTINGS: [&str; 7] = [
     FAST_TIMING_METHOD,
     "timing_clock_source",
     "track_io_timing",
-];
-
-/// Other settings that the advice is about or depends on.
-const ADVISED_SETTINGS: [&str; 13] = [
-    COUNT_CALLS,
-    "auto_explain.log_nested_statements",
-    "compute_query_id",
-    "io_combine_limit",
-    "log_duration",
-    "log_min_duration_sample",
-    "log_min_duration_statement",
-    "pg_stat_statements.track",
-    "pg_stat_statements.track_planning",
-    "pg_stat_statements.track_utility",
-    "track_counts",
-    "track_functions",
-    "track_wal_io_timing",
 ];
 
 /// A view or a function of an extension.
@@ -163,13 +126,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Reads the facts. The session keeps its next queries out of the server's statistics.
+    /// Reads the facts. pg_fast_timing does not count the session's next queries.
     pub fn of(session: &mut Session) -> Result<Server, Error> {
         let number = session.connection().server_version();
         let version = session.connection().supported_version()?;
         let name = session.connection().name();
-        let settings = session.settings(&[TIMING_SETTINGS.as_slice(), &ADVISED_SETTINGS].concat())?;
-        session.keep_quiet(&settings);
+        let settings: BTreeMap<_, _> = session.query(own_sql::ALL_SETTINGS)?.pairs().into_iter().collect();
+        session.skip_counting = settings.contains_key(FAST_TIMING_METHOD);
         let facts = session.query(own_sql::SESSION)?;
         let fact = |column: usize| facts.rows.first().and_then(|row| row.get(column)?.as_deref()).unwrap_or_default();
         let objects = session.query(own_sql::EXTENSION_OBJECTS)?.rows.into_iter();
@@ -274,26 +237,8 @@ pub fn fast_timing_info(connection: &mut Connection, stop: &AtomicBool) -> Resul
     let mut session = Session::new(connection, stop);
     let server = Server::of(&mut session)?;
     let Some(function) = server.extension_object("pg_fast_timing_info") else { return Ok(None) };
-    let columns = session.query(&own_sql::fast_timing_info(&function))?;
-    let columns: BTreeMap<String, String> = columns.pairs().into_iter().collect();
-    let text = |name: &str| columns.get(name).cloned().unwrap_or_default();
-    let number = |name: &str| columns.get(name)?.parse::<f64>().ok();
-    let figures = || {
-        Some(FastTiming {
-            method: text("method"),
-            clock: text("clock"),
-            ticker: text("ticker"),
-            scope: text("scope"),
-            call_cost_ns: number("call_cost_ns"),
-            statements: number("statements")?,
-            exact_nodes: number("exact_nodes")?,
-            estimated_nodes: number("estimated_nodes")?,
-            node_calls: number("node_calls")?,
-            without_tsc: number("without_tsc")?,
-            without_ticks: number("without_ticks")?,
-        })
-    };
-    Ok(figures())
+    let row = session.query(&own_sql::fast_timing_info(&function))?;
+    Ok(row.value().and_then(|json| serde_json::from_str(json).ok()))
 }
 
 #[cfg(test)]

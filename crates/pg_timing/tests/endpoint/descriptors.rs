@@ -35,7 +35,7 @@ fn without_file_descriptors_it_waits_and_then_continues() {
     if !is_alone("descriptors::without_file_descriptors_it_waits_and_then_continues") {
         return;
     }
-    let endpoint = start(PAGE, Limits::default());
+    let endpoint = start(PAGE);
     let address = endpoint.address();
     assert_scrape_works(address, PAGE);
     let mut files = Vec::new();
@@ -64,7 +64,7 @@ fn old_connections_make_room_for_a_scrape() {
     if !is_alone("descriptors::old_connections_make_room_for_a_scrape") {
         return;
     }
-    let endpoint = start(PAGE, Limits::default());
+    let endpoint = start(PAGE);
     let address = endpoint.address();
     let _old: Vec<TcpStream> = (0..50).map(|_| connect(address)).collect();
     assert_scrape_works(address, PAGE);
@@ -83,7 +83,7 @@ fn its_thread_blocks_signals_and_uses_no_cpu_for_idle_clients() {
     if !is_alone("descriptors::its_thread_blocks_signals_and_uses_no_cpu_for_idle_clients") {
         return;
     }
-    let endpoint = start(PAGE, Limits::default());
+    let endpoint = start(PAGE);
     let mut idle: Vec<TcpStream> = (0..100).map(|_| connect(endpoint.address())).collect();
     for stream in &mut idle {
         stream.write_all(b"GET").unwrap();

@@ -9,7 +9,7 @@ fn reset(stream: TcpStream) {
 
 #[test]
 fn garbage_gets_an_error_and_does_no_harm() {
-    let endpoint = start(PAGE, LIMITS);
+    let endpoint = start(PAGE);
     // A fixed series of bytes: a linear congruential generator.
     let mut state = 1_u64;
     let mut next = || {
@@ -34,7 +34,7 @@ fn garbage_gets_an_error_and_does_no_harm() {
 /// The client can read the answer although it sends more than the endpoint reads.
 #[test]
 fn huge_headers_and_bodies_get_an_answer() {
-    let endpoint = start(PAGE, LIMITS);
+    let endpoint = start(PAGE);
     let header = format!("GET /metrics HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(40_000));
     assert!(exchange(endpoint.address(), header.as_bytes()).starts_with("HTTP/1.1 400 "));
     let body = format!("POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 40000\r\n\r\n{}", "x".repeat(40_000));
@@ -52,7 +52,7 @@ fn huge_headers_and_bodies_get_an_answer() {
 #[test]
 fn resets_do_no_harm() {
     let page = "a 1\n".repeat(300_000);
-    let endpoint = start(&page, LIMITS);
+    let endpoint = start(&page);
     for request in ["", "GET /met", "GET /metrics HTTP/1.0\r\n\r\n"] {
         for read in [0, 100] {
             let mut stream = connect(endpoint.address());
@@ -70,10 +70,10 @@ fn resets_do_no_harm() {
 fn a_client_that_does_not_read_is_dropped() {
     // More than the sockets' buffers hold.
     let page = "a 1\n".repeat(5_000_000);
-    let endpoint = start(&page, LIMITS);
+    let endpoint = start(&page);
     let mut slow = connect(endpoint.address());
     slow.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
-    std::thread::sleep(LIMITS.request * 2);
+    std::thread::sleep(REQUEST_LIMIT + SCRAPE);
     let mut received = Vec::new();
     _ = slow.read_to_end(&mut received);
     assert!(received.len() < page.len(), "{}", received.len());
@@ -82,10 +82,10 @@ fn a_client_that_does_not_read_is_dropped() {
 
 #[test]
 fn a_request_that_never_ends_is_closed_at_the_time_limit() {
-    let endpoint = start(PAGE, LIMITS);
+    let endpoint = start(PAGE);
     let start = Instant::now();
     assert_eq!(exchange(endpoint.address(), b"GET /metrics HTTP/1.1\r\nHost: "), "");
-    assert!(start.elapsed() >= LIMITS.request && start.elapsed() < LIMITS.request + SCRAPE, "{:?}", start.elapsed());
+    assert!(start.elapsed() >= REQUEST_LIMIT && start.elapsed() < REQUEST_LIMIT + SCRAPE, "{:?}", start.elapsed());
     assert_eq!(exchange(endpoint.address(), b""), "", "a client without a request gets no answer");
     assert!(endpoint.requests().is_empty());
 }

@@ -5,6 +5,7 @@ pub mod screen;
 
 use super::values::{count, seconds};
 use super::{NOT_DONE, interrupt};
+use crate::error::Error;
 use crate::host::watch::LiveMachine;
 use crate::human::reason;
 use crate::monitor::{Monitor, ServerFigures, run as watch, server};
@@ -14,10 +15,11 @@ use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use outputs::Outputs;
 use std::io::IsTerminal;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 use timing_clock::Nanos;
 
@@ -112,38 +114,30 @@ fn sample(
 /// How long the end waits for the screen. A terminal that is slow takes the last characters in this time.
 const SCREEN_END: Duration = Duration::from_secs(3);
 
-/// Shows the live screen. The samples are taken in another thread, because they must not wait for the terminal.
+/// Shows the live screen in another thread, because the samples must not wait for the terminal.
 ///
-/// A terminal that takes no output blocks the screen forever, for example if a network fails. Then the other thread ends the
-/// program.
+/// A terminal that takes no output blocks the screen forever, for example if a network fails. Then the program ends without it.
 fn on_screen(
     arguments: &MonitorArguments,
     stop: &Arc<AtomicBool>,
     server: Option<ServerFigures>,
     outputs: &mut Outputs,
 ) -> anyhow::Result<()> {
-    let latest = Mutex::new(MonitorReport::default());
-    let changed = AtomicU64::new(0);
-    let (screen_runs, screen_ended) = channel::<()>();
-    std::thread::scope(|threads| {
-        let sampler = std::thread::Builder::new().name("sampler".into()).spawn_scoped(threads, || {
-            sample(arguments, stop, server, |report, events| {
-                *latest.lock().unwrap_or_else(PoisonError::into_inner) = outputs.publish(report, events);
-                changed.fetch_add(1, Ordering::Release);
-            });
-            // The sampler ends only if it is stopped, or if it failed. The screen must not wait for further samples.
-            stop.store(true, Ordering::Relaxed);
-            // A receiver belongs to one thread, so it moves into this one.
-            let screen_ended = screen_ended;
-            if screen_ended.recv_timeout(SCREEN_END) == Err(RecvTimeoutError::Timeout) {
-                screen::abandon();
-                std::process::exit(NOT_DONE.into());
-            }
-        })?;
-        let shown = screen::run(&latest, &changed, stop);
-        stop.store(true, Ordering::Relaxed);
-        drop(screen_runs);
-        sampler.join().map_err(|_| anyhow!("the thread that takes the samples failed"))?;
-        shown
+    // A screen that is blocked must not collect reports.
+    let (reports, shown_reports) = sync_channel(1);
+    let (ended, end) = sync_channel(1);
+    let stop_both = stop.clone();
+    let show = move || {
+        // The panic's message is already printed. The samples must not go on without the screen.
+        let shown = catch_unwind(AssertUnwindSafe(|| screen::run(&shown_reports, &stop_both)));
+        let shown = shown.unwrap_or_else(|_| Err(Error::new("the monitor has failed", screen::PANIC_HINT).into()));
+        stop_both.store(true, Ordering::Relaxed);
+        _ = ended.send(shown);
+    };
+    std::thread::Builder::new().name("screen".into()).spawn(show)?;
+    sample(arguments, stop, server, |report, events| _ = reports.try_send(outputs.publish(report, events)));
+    end.recv_timeout(SCREEN_END).unwrap_or_else(|_| {
+        screen::abandon();
+        std::process::exit(NOT_DONE.into())
     })
 }

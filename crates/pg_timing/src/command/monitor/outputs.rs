@@ -5,9 +5,10 @@ use crate::command::{NOT_DONE, error_text, interrupt};
 use crate::error::Error;
 use crate::escape;
 use crate::json::json_line;
-use crate::monitor::files::{EventsFile, Lines, Textfile};
-use crate::monitor::http::{Endpoint, Limits};
+use crate::monitor::files::{Lines, textfile};
+use crate::monitor::http::Endpoint;
 use crate::monitor::openmetrics;
+use crate::output_file::{OutputFile, READABLE};
 use crate::report::{MonitorEvent, MonitorReport};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -25,7 +26,7 @@ pub struct Outputs {
     /// notes and errors
     stderr: Lines,
     endpoint: Option<Endpoint>,
-    textfile: Option<Textfile>,
+    textfile: Option<OutputFile>,
     /// whether the textfile stays after the end, because a timer starts the program again
     keep_textfile: bool,
     events: Option<Lines>,
@@ -46,11 +47,10 @@ impl Outputs {
         let stdout = prints.then(|| lines(&std::io::stdout(), STDOUT)).transpose()?;
         let stderr = lines(&std::io::stderr(), "stderr")?;
         // The file of events is created, so it comes after what can fail without a trace.
-        let endpoint = arguments.listen.as_deref().map(|address| Endpoint::start(address, Limits::default()));
-        let endpoint = endpoint.transpose()?;
-        let textfile = arguments.textfile.as_deref().map(Textfile::new).transpose()?;
-        let events = arguments.events.as_deref().map(EventsFile::new).transpose()?;
-        let events = events.map(|file| Lines::new(move |line| file.append(line)));
+        let endpoint = arguments.listen.as_deref().map(Endpoint::start).transpose()?;
+        let textfile = arguments.textfile.as_deref().map(textfile).transpose()?;
+        let events = arguments.events.as_deref().map(OutputFile::to_append).transpose()?;
+        let events = events.map(|file| Lines::new(move |line| file.append(line).map(|()| line.len())));
         let (keep_textfile, failing) = (arguments.samples.is_some(), BTreeMap::new());
         Ok(Outputs { stdout, stderr, endpoint, textfile, keep_textfile, events, failing })
     }
@@ -69,35 +69,28 @@ impl Outputs {
             lines.append(events.iter().map(line));
             lines.error().map(|error| error.what.clone())
         };
-        let stdout_error = append(&mut self.stdout, line);
-        let events_error = append(&mut self.events, json_line);
         report.http_requests = self.endpoint.as_ref().map(Endpoint::requests).unwrap_or_default();
-        let text = openmetrics::text(&report);
-        let textfile_error = self.textfile.as_mut().and_then(|textfile| textfile.write(&text).err());
+        let page = openmetrics::text(&report);
         if let Some(endpoint) = &self.endpoint {
-            endpoint.publish(&text);
+            endpoint.publish(&page);
         }
-        for (name, error) in
-            [(STDOUT, stdout_error), (TEXTFILE, textfile_error.map(|error| error.what)), (EVENTS_FILE, events_error)]
-        {
-            self.report_change(name, error);
+        let textfile = self.textfile.as_ref().map(|file| file.replace(page.as_bytes(), Some(READABLE)));
+        for (name, error) in [
+            (STDOUT, append(&mut self.stdout, line)),
+            (TEXTFILE, textfile.and_then(Result::err).map(|error| error.what)),
+            (EVENTS_FILE, append(&mut self.events, json_line)),
+        ] {
+            // An error is printed when it begins, and its end.
+            match (self.failing.remove(name), &error) {
+                (None, Some(error)) => self.note(error),
+                (Some(_), None) => self.note(&format!("{name} is written again")),
+                _ => {}
+            }
+            self.failing.extend(error.map(|error| (name, error)));
         }
         let unwritten = self.events.as_ref().map(Lines::unwritten).zip(self.failing.get(EVENTS_FILE));
         report.unwritten = unwritten.map(|(number, error)| format!("{}: {error}", self::events(number)));
         report
-    }
-
-    /// Prints the error of an output when it begins, and its end.
-    fn report_change(&mut self, name: &'static str, now: Option<String>) {
-        let before = match &now {
-            Some(error) => self.failing.insert(name, error.clone()),
-            None => self.failing.remove(name),
-        };
-        match (before, now) {
-            (None, Some(error)) => self.note(&error),
-            (Some(_), None) => self.note(&format!("{name} is written again")),
-            _ => {}
-        }
     }
 
     /// Prints a note on stderr, except with the live screen. If stderr cannot be written, nothing can report that.
@@ -110,20 +103,20 @@ impl Outputs {
     /// Waits until everything is written, for some seconds at most. Returns the exit status: an error if events were not
     /// written.
     pub fn finish(mut self) -> u8 {
-        let file = self.events.take().and_then(|events| events.finish(EVENTS_FILE));
-        let stdout = self.stdout.take().and_then(|stdout| stdout.finish(STDOUT));
-        for (unwritten, verb) in [(&file, "written"), (&stdout, "printed")] {
-            if let Some((number, Error { what, hint, .. })) = unwritten {
-                let were = if *number == 1 { "was" } else { "were" };
-                let what = format!("{} {were} not {verb}: {what}", events(*number));
-                self.stderr.append([error_text(&what, hint)]);
+        let mut exit_status = 0;
+        let lines = [(self.events.take(), EVENTS_FILE, "written"), (self.stdout.take(), STDOUT, "printed")];
+        for (lines, name, verb) in lines {
+            if let Some((number, Error { what, hint, .. })) = lines.and_then(|lines| lines.finish(name)) {
+                let were = if number == 1 { "was" } else { "were" };
+                self.stderr.append([error_text(&format!("{} {were} not {verb}: {what}", events(number)), &hint)]);
+                exit_status = NOT_DONE;
             }
         }
-        if let Some(textfile) = self.textfile.as_mut().filter(|_| !self.keep_textfile) {
+        if let Some(textfile) = self.textfile.as_ref().filter(|_| !self.keep_textfile) {
             textfile.remove();
         }
         self.stderr.finish("stderr");
-        if file.is_none() && stdout.is_none() { 0 } else { NOT_DONE }
+        exit_status
     }
 }
 

@@ -7,7 +7,7 @@ use crate::monitor::screen::{View, draw};
 use crate::report::MonitorReport;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use ratatui::{DefaultTerminal, Terminal};
@@ -15,12 +15,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGCONT, SIGTSTP};
 use std::io::{self, stdin, stdout};
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 const HINT: &str = "run it in a terminal, or use it without a screen: --listen ADDRESS or --textfile FILE";
-const PANIC_HINT: &str = "please report the message above as a bug";
+pub const PANIC_HINT: &str = "please report the message above as a bug";
 
 /// How long the screen waits for a key before it checks for a new sample, a signal and another size. Four checks per second
 /// take no measurable CPU time, and a new sample appears soon enough.
@@ -32,11 +33,11 @@ const PAGE: isize = 5;
 /// Whether the terminal is in raw mode and shows the second screen.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 
-/// Shows the latest report until the user quits or `stop` is set. `changed` counts the samples.
+/// Shows the last of these reports until the user quits or `stop` is set.
 ///
 /// The terminal is restored in all cases. Returns an error with a hint if the terminal cannot show the screen, and an error
 /// if the terminal closes.
-pub fn run(latest: &Mutex<MonitorReport>, changed: &AtomicU64, stop: &AtomicBool) -> anyhow::Result<()> {
+pub fn run(reports: &Receiver<MonitorReport>, stop: &AtomicBool) -> anyhow::Result<()> {
     let term = std::env::var("TERM").unwrap_or_default();
     if ["", "dumb", "unknown"].contains(&term.as_str()) {
         return Err(Error::new(format!("this terminal cannot show a screen (TERM is \"{term}\")"), HINT).into());
@@ -44,7 +45,7 @@ pub fn run(latest: &Mutex<MonitorReport>, changed: &AtomicU64, stop: &AtomicBool
     let continued = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGCONT, continued.clone())?;
     restore_before_panics();
-    let shown = show(latest, changed, stop, &continued);
+    let shown = show(reports, stop, &continued);
     let panicked = !ACTIVE.load(Ordering::Relaxed);
     // If the terminal is closed, there is nothing to restore.
     _ = leave();
@@ -57,38 +58,32 @@ pub fn run(latest: &Mutex<MonitorReport>, changed: &AtomicU64, stop: &AtomicBool
 }
 
 /// Returns when the user quits, when `stop` is set, or after another thread has panicked.
-fn show(
-    latest: &Mutex<MonitorReport>,
-    changed: &AtomicU64,
-    stop: &AtomicBool,
-    continued: &AtomicBool,
-) -> io::Result<()> {
+fn show(reports: &Receiver<MonitorReport>, stop: &AtomicBool, continued: &AtomicBool) -> io::Result<()> {
     enter()?;
     // It is not dropped: it would print its own message if the terminal is closed, and `leave` shows the cursor.
     let mut terminal: ManuallyDrop<DefaultTerminal> =
         ManuallyDrop::new(Terminal::new(CrosstermBackend::new(stdout()))?);
     let color = anstream::AutoStream::choice(&stdout()) != anstream::ColorChoice::Never;
     let mut view = View::new(color, is_utf8());
-    let mut report = MonitorReport::default();
-    let (mut drawn_sample, mut drawn_size) = (None, None);
-    let mut redraw = true;
+    let (mut report, mut newer) = (MonitorReport::default(), None);
+    let (mut redraw, mut drawn_size) = (true, None);
     while !stop.load(Ordering::Relaxed) && ACTIVE.load(Ordering::Relaxed) {
         if continued.swap(false, Ordering::Relaxed) {
             // Something else may have used the terminal during a stop.
             leave().and_then(|()| enter()).and_then(|()| terminal.clear())?;
             redraw = true;
         }
-        let sample = Some(changed.load(Ordering::Acquire));
-        if !view.paused && sample != drawn_sample {
-            // If a thread panicked while it wrote the report, the report is old or incomplete, and can be shown.
-            report.clone_from(&latest.lock().unwrap_or_else(PoisonError::into_inner));
-            drawn_sample = sample;
+        newer = reports.try_iter().last().or(newer);
+        if !view.paused
+            && let Some(newer) = newer.take()
+        {
+            report = newer;
             redraw = true;
         }
         let size = Some(terminal.size()?);
         if redraw || size != drawn_size {
-            drawn_size = size;
             terminal.draw(|frame| draw(&report, &view, frame.area(), frame.buffer_mut()))?;
+            drawn_size = size;
         }
         redraw = false;
         for key in keys()? {
@@ -121,10 +116,7 @@ fn keys() -> io::Result<Vec<KeyEvent>> {
     }
     let mut keys = Vec::new();
     while event::poll(Duration::ZERO)? {
-        match event::read()? {
-            Event::Key(key) if key.kind != KeyEventKind::Release => keys.push(key),
-            _ => {}
-        }
+        keys.extend(event::read()?.as_key_press_event());
     }
     Ok(keys)
 }

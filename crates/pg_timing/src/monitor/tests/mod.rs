@@ -4,11 +4,10 @@ mod limited;
 
 pub use limited::in_process_with_file_limit;
 
-use super::files::{EventsFile, Textfile};
 use super::{Monitor, ServerFigures, run};
 use crate::host::facts::{Host, own_use};
 use crate::host::watch::tests::synthetic::{Hardware, SyntheticMachine};
-use crate::output_file::is_root;
+use crate::output_file::{OutputFile, READABLE, is_root};
 use crate::report::{COUNTER, MonitorEvent, MonitorReport, ServerReport, Severity};
 use std::time::Duration;
 
@@ -66,7 +65,7 @@ fn a_healthy_machine_causes_no_event() {
     let (events, report) = watch(300, |_, _| ());
     assert_eq!(events, [""; 0]);
     assert_eq!(report.events.len(), 2, "start and end");
-    assert_eq!(report.verdict.unwrap().severity, Severity::Ok);
+    assert_eq!(report.now.verdict.severity, Severity::Ok);
     let counter = report.counter.unwrap();
     assert!(
         (counter.hz / 2.5e9 - 1.0).abs() * 1e6 <= counter.uncertainty_ppm && counter.uncertainty_ppm < 0.01,
@@ -360,9 +359,9 @@ fn root_writes_only_while_the_directory_is_its_own() {
         std::fs::create_dir(path(name)).unwrap();
     }
     give("other", 1000);
-    let mut textfile = Textfile::new(&path("own/a.prom")).unwrap();
-    let file = EventsFile::new(&path("own/events")).unwrap();
-    let mut write = || [textfile.write("a 1\n").is_ok(), file.append(b"event\n").is_ok()];
+    let textfile = OutputFile::to_replace(&path("own/a.prom")).unwrap();
+    let file = OutputFile::to_append(&path("own/events")).unwrap();
+    let write = || [textfile.replace(b"a 1\n", Some(READABLE)).is_ok(), file.append(b"event\n").is_ok()];
     assert_eq!(write(), [true; 2]);
     give("own", 1000);
     assert_eq!(write(), [!is_root(); 2]);

@@ -154,7 +154,7 @@ pub fn c_text(text: &str) -> Result<CString, Error> {
         .map_err(|_| Error::new("the text contains a NUL character", "check that the file is a text file"))
 }
 
-/// Longest text of a server in an error. PostgreSQL's own messages have a few hundred characters.
+/// Longest text of a server in an error, in characters. PostgreSQL's own messages have a few hundred.
 const MAX_TEXT: usize = 2000;
 
 /// Returns a copy of a server's text for an error, or `None` for NULL. A long text is cut.
@@ -163,11 +163,11 @@ const MAX_TEXT: usize = 2000;
 /// `text` must be NULL or end with NUL.
 pub unsafe fn shortened(text: *const c_char) -> Option<String> {
     // SAFETY: the caller guarantees it.
-    let bytes = (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes())?;
-    let Some(part) = bytes.get(..MAX_TEXT) else { return Some(String::from_utf8_lossy(bytes).into_owned()) };
-    // The last character can be incomplete.
-    let part = String::from_utf8_lossy(part);
-    Some(format!("{}... [cut: {} bytes]", part.trim_end_matches('\u{fffd}'), count(bytes.len() as u64)))
+    let text = unsafe { owned(text) }?;
+    match text.char_indices().nth(MAX_TEXT) {
+        Some((end, _)) => Some(format!("{}... [cut: {} bytes]", &text[..end], count(text.len() as u64))),
+        None => Some(text),
+    }
 }
 
 /// Returns a copy of a C string, or `None` for NULL.

@@ -59,47 +59,22 @@ pub struct Target {
 }
 
 /// Keywords and values for libpq.
-#[derive(Clone, Debug)]
-struct Parameters(Vec<(CString, CString)>);
+type Parameters = Vec<(CString, CString)>;
 
-impl Parameters {
-    /// libpq expands a connection string in `dbname`, and later keywords override it, as in psql.
-    fn of(target: &Target, password: Option<&str>) -> Result<Parameters, Error> {
-        let given = [
-            ("dbname", target.database.as_deref()),
-            ("host", target.host.as_deref()),
-            ("port", target.port.as_deref()),
-            ("user", target.user.as_deref()),
-            ("password", password),
-            // Statements and results are UTF-8, independent of the database's encoding.
-            ("client_encoding", Some("UTF8")),
-            ("application_name", Some("pg_timing")),
-        ];
-        let given = given.into_iter().filter_map(|(keyword, value)| Some((keyword, value?)));
-        let texts = given.map(|(keyword, value)| Ok((c_text(keyword)?, c_text(value)?)));
-        texts.collect::<Result<_, Error>>().map(Parameters)
-    }
-
-    /// Calls a function of libpq with both lists, which end with NULL.
-    fn with<T>(&self, call: impl FnOnce(*const *const c_char, *const *const c_char) -> T) -> T {
-        let end = [std::ptr::null()];
-        let keywords: Vec<_> = self.0.iter().map(|(keyword, _)| keyword.as_ptr()).chain(end).collect();
-        let values: Vec<_> = self.0.iter().map(|(_, value)| value.as_ptr()).chain(end).collect();
-        call(keywords.as_ptr(), values.as_ptr())
-    }
-
-    /// Leaves out the first hosts of the lists. Returns false if there is no other host.
-    fn skip_hosts(&mut self, connection: &Connection, tried: usize) -> Result<bool, Error> {
-        let mut has_more = false;
-        for keyword in ["host", "hostaddr", "port"] {
-            if let Some(list) = connection.option(keyword).filter(|list| list.contains(',')) {
-                let rest: Vec<&str> = list.split(',').skip(tried).collect();
-                has_more |= keyword != "port" && !rest.is_empty();
-                self.0.push((c_text(keyword)?, c_text(&rest.join(","))?));
-            }
-        }
-        Ok(has_more)
-    }
+/// libpq expands a connection string in `dbname`, and later keywords override it, as in psql.
+fn parameters(target: &Target, password: Option<&str>) -> Result<Parameters, Error> {
+    let given = [
+        ("dbname", target.database.as_deref()),
+        ("host", target.host.as_deref()),
+        ("port", target.port.as_deref()),
+        ("user", target.user.as_deref()),
+        ("password", password),
+        // Statements and results are UTF-8, independent of the database's encoding.
+        ("client_encoding", Some("UTF8")),
+        ("application_name", Some("pg_timing")),
+    ];
+    let given = given.into_iter().filter_map(|(keyword, value)| Some((keyword, value?)));
+    given.map(|(keyword, value)| Ok((c_text(keyword)?, c_text(value)?))).collect()
 }
 
 /// An open connection.
@@ -154,26 +129,44 @@ impl Connection {
         password: Option<&str>,
         stop: &AtomicBool,
     ) -> Result<Connection, Error> {
-        let mut parameters = Parameters::of(target, password)?;
+        let mut parameters = parameters(target, password)?;
         loop {
+            let end = [std::ptr::null()];
+            let keywords: Vec<_> = parameters.iter().map(|(keyword, _)| keyword.as_ptr()).chain(end).collect();
+            let values: Vec<_> = parameters.iter().map(|(_, value)| value.as_ptr()).chain(end).collect();
             // SAFETY: both lists end with NULL, and what they point to outlives the call.
-            let conn = parameters.with(|keywords, values| unsafe { (pq.PQconnectStartParams)(keywords, values, 1) });
+            let conn = unsafe { (pq.PQconnectStartParams)(keywords.as_ptr(), values.as_ptr(), 1) };
             if conn.is_null() {
                 let hint = "free memory on this host, or raise its limit (ulimit -v)";
                 return Err(Error::new("libpq is out of memory", hint));
             }
             let mut connection = Connection { pq, conn, limit: LIMIT, final_error: None, reached: false };
             if connection.status() == code::CONNECTION_BAD && can_show_password(target) {
-                return Err(invalid_string());
+                let hint = "check the connection string, and write special characters in a URI as %XX";
+                return Err(Error::new(without_quoted(&one_line(&connection.message())), hint));
             }
             // Notices are not printed: a server can send any text at any time. Errors come with the result.
             // SAFETY: the connection is not NULL, and the function exists as long as the program.
             unsafe { (pq.PQsetNoticeProcessor)(conn, no_notices, std::ptr::null_mut()) };
             let Err((error, tried)) = connection.wait_until_open(stop) else { return Ok(connection) };
-            if stop.load(Ordering::Relaxed) || !parameters.skip_hosts(&connection, tried)? {
+            let next = connection.other_hosts(tried)?;
+            if next.is_empty() || stop.load(Ordering::Relaxed) {
                 return Err(error);
             }
+            parameters.extend(next);
         }
+    }
+
+    /// Returns the parameters that leave out the first hosts of the lists. They are empty if there is no other host.
+    fn other_hosts(&self, tried: usize) -> Result<Parameters, Error> {
+        let mut other = Parameters::new();
+        for keyword in ["host", "hostaddr", "port"] {
+            if let Some(list) = self.option(keyword).filter(|list| list.matches(',').count() >= tried) {
+                let rest: Vec<&str> = list.split(',').skip(tried).collect();
+                other.push((c_text(keyword)?, c_text(&rest.join(","))?));
+            }
+        }
+        Ok(other)
     }
 
     /// Waits until the session is open or failed. Returns why the attempt ended early, and how many hosts of a list were tried.
@@ -225,7 +218,7 @@ impl Connection {
         } else if self.number(self.pq.PQconnectionUsedPassword) != 0 {
             "the password came from the terminal, PGPASSWORD, PGPASSFILE or ~/.pgpass"
         } else if self.is_local() && !self.reached {
-            "use -h and -p to name another server, as with psql, or run \"pg_timing explain --ephemeral\", which starts a temporary server"
+            "check that the server runs, or name another one (-h and -p, as with psql); \"pg_timing explain --ephemeral\" starts a temporary server"
         } else {
             CHECK_PSQL
         }
@@ -343,21 +336,19 @@ impl Connection {
 
 unsafe extern "C" fn no_notices(_: *mut c_void, _: *const c_char) {}
 
-/// Returns whether libpq's message about a malformed connection string can contain a password: about any part of a URI, or if there
-/// is a password at all.
+/// Returns whether libpq's message about a connection string can contain a password: about any part of a URI, or if there is a
+/// password at all.
 fn can_show_password(target: &Target) -> bool {
     let text = target.database.as_deref().unwrap_or_default().to_lowercase();
     ["postgresql://", "postgres://"].iter().any(|scheme| text.starts_with(scheme))
         || ["pass", "pwd"].iter().any(|word| text.contains(word))
 }
 
-/// libpq's own message would repeat a part of the string, perhaps with the password.
-fn invalid_string() -> Error {
-    Error::new(
-        "invalid connection string",
-        "check the spelling of each keyword, and write special characters in a URI as %XX; examples: \"host=db1 dbname=shop user=u\" \
-         or postgresql://u@db1/shop",
-    )
+/// Returns libpq's message without the parts of the connection string that it quotes: one of them can be the password.
+fn without_quoted(message: &str) -> String {
+    let [start, end] = [message.find('"'), message.rfind('"')].map(|at| at.unwrap_or(message.len()));
+    let quoted = if start < end { "\"..." } else { "" };
+    format!("{}{quoted}{}", &message[..start], &message[end..])
 }
 
 #[cfg(test)]
@@ -365,11 +356,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_message_quotes_is_not_shown() {
+        for (message, shown) in [
+            ("missing \"=\" after \"pa\"ss\" in the string", "missing \"...\" in the string"),
+            ("unterminated quoted string", "unterminated quoted string"),
+            ("one \" only", "one \" only"),
+        ] {
+            assert_eq!(without_quoted(message), shown);
+        }
+    }
+
+    #[test]
     fn single_options_override_the_connection_string() {
         let database = Some("service=x host=y".into());
         let target = Target { host: Some("/tmp".into()), database, ..Target::default() };
-        let parameters = Parameters::of(&target, Some("secret")).unwrap();
-        let keywords: Vec<_> = parameters.0.iter().map(|(keyword, _)| keyword.to_str().unwrap()).collect();
+        let parameters = parameters(&target, Some("secret")).unwrap();
+        let keywords: Vec<_> = parameters.iter().map(|(keyword, _)| keyword.to_str().unwrap()).collect();
         assert_eq!(keywords, ["dbname", "host", "password", "client_encoding", "application_name"]);
     }
 }

@@ -78,12 +78,6 @@ impl Rows {
         self.rows.first()?.first()?.as_deref()
     }
 
-    /// Returns the memory that the rows take, in bytes. NULL takes memory, too.
-    fn bytes(&self) -> usize {
-        let value = |value: &Option<String>| size_of::<Option<String>>() + value.as_ref().map_or(0, String::len);
-        self.rows.iter().map(|row| size_of_val(row) + row.iter().map(value).sum::<usize>()).sum()
-    }
-
     /// Returns the two columns as names and values, without rows that contain NULL.
     pub fn pairs(self) -> Vec<(String, String)> {
         self.rows
@@ -91,17 +85,6 @@ impl Rows {
             .filter_map(|row| row.into_iter().collect::<Option<Vec<_>>>()?.try_into().ok())
             .map(|[name, value]: [String; 2]| (name, value))
             .collect()
-    }
-
-    /// Adds the next rows. Returns the memory that they take, in bytes.
-    fn add(&mut self, next: Rows) -> usize {
-        let bytes = next.bytes();
-        self.count += next.count;
-        self.rows.extend(next.rows);
-        if self.columns.is_empty() {
-            self.columns = next.columns;
-        }
-        bytes
     }
 
     /// Returns the columns of the first row as names and values, without those that are NULL.
@@ -137,7 +120,7 @@ impl Connection {
         // Rows arrive one by one, so that libpq does not collect them.
         // SAFETY: a query has been sent, and no result fetched.
         unsafe { (self.pq.PQsetSingleRowMode)(self.conn) };
-        let mut watch = Watch { stop, start: Instant::now(), limit: self.limit, is_over: None, requests: 0 };
+        let mut watch = Watch { stop, end: Instant::now() + self.limit + GRACE, next: Instant::now(), requests: 0 };
         let mut rows = Ok(Rows::default());
         let (mut bytes, mut results) = (0, 0);
         while let Some(result) = self.next_result(&mut watch)? {
@@ -147,7 +130,7 @@ impl Connection {
                 return Err(self.protocol_error("the server started a COPY, which pg_timing did not request"));
             }
             match (&mut rows, status) {
-                (Ok(rows), code::TUPLES_OK | code::SINGLE_TUPLE) => bytes += rows.add(result.rows(output)),
+                (Ok(rows), code::TUPLES_OK | code::SINGLE_TUPLE) => bytes += result.add_to(rows, output),
                 (Err(_), _) | (_, code::COMMAND_OK | code::EMPTY_QUERY) => {}
                 (Ok(_), _) => rows = Err(result.error(&sql)),
             }
@@ -165,12 +148,8 @@ impl Connection {
     /// Waits for the next result. Cancels the statement if it was stopped or takes too long.
     fn next_result(&mut self, watch: &mut Watch) -> Result<Option<QueryResult>, Error> {
         loop {
-            let due = watch.requests_due(Instant::now());
-            if due > watch.requests {
-                watch.requests = due;
-                if due > MAX_REQUESTS || !cancel(self.pq, self.conn) {
-                    return Err(self.no_answer());
-                }
+            if watch.must_cancel(Instant::now()) && (watch.requests > MAX_REQUESTS || !cancel(self.pq, self.conn)) {
+                return Err(self.no_answer());
             }
             let events = match self.number(self.pq.PQflush) {
                 // The statement has been sent.
@@ -238,23 +217,22 @@ impl Connection {
 /// The time limits of one statement.
 struct Watch<'a> {
     stop: &'a AtomicBool,
-    start: Instant,
-    limit: Duration,
-    /// since when the statement should have ended
-    is_over: Option<Instant>,
-    /// number of cancel requests
+    /// when the statement should have ended
+    end: Instant,
+    /// when the next cancel request is due
+    next: Instant,
     requests: u32,
 }
 
 impl Watch<'_> {
-    /// Returns the number of cancel requests that should have been sent until now.
-    fn requests_due(&mut self, now: Instant) -> u32 {
-        if self.stop.load(Ordering::Relaxed) || now.duration_since(self.start) > self.limit + GRACE {
-            self.is_over.get_or_insert(now);
+    /// Returns whether a cancel request is due, and counts it.
+    fn must_cancel(&mut self, now: Instant) -> bool {
+        let is_due = (now > self.end || self.stop.load(Ordering::Relaxed)) && now >= self.next;
+        if is_due {
+            self.requests += 1;
+            self.next = now + INTERVAL;
         }
-        let requests =
-            |over: Instant| 1 + now.duration_since(over).as_secs_f64().div_euclid(INTERVAL.as_secs_f64()) as u32;
-        self.is_over.map_or(0, requests)
+        is_due
     }
 }
 
@@ -308,8 +286,18 @@ impl QueryResult {
         unsafe { function(self.result) }
     }
 
-    fn rows(&self, output: Output) -> Rows {
-        let (rows, columns) = (self.number(self.pq.PQntuples), self.number(self.pq.PQnfields));
+    /// Adds the rows of this result. Returns the memory that they take, in bytes.
+    fn add_to(&self, rows: &mut Rows, output: Output) -> usize {
+        let (count, columns) = (self.number(self.pq.PQntuples), self.number(self.pq.PQnfields));
+        rows.count += u64::try_from(count).unwrap_or(0);
+        if output == Output::Discard || count == 0 {
+            return 0;
+        }
+        if rows.columns.is_empty() {
+            // SAFETY: the result is not NULL, and the index is valid.
+            let name = |column| unsafe { owned((self.pq.PQfname)(self.result, column)) };
+            rows.columns = (0..columns).map(|column| name(column).unwrap_or_default()).collect();
+        }
         let value = |row, column| unsafe {
             // SAFETY: the result is not NULL, and the indexes are valid.
             match (self.pq.PQgetisnull)(self.result, row, column) {
@@ -317,14 +305,13 @@ impl QueryResult {
                 _ => None,
             }
         };
-        let row = |row| (0..columns).map(|column| value(row, column)).collect();
-        // SAFETY: as above.
-        let name = |column| unsafe { owned((self.pq.PQfname)(self.result, column)) }.unwrap_or_default();
-        Rows {
-            columns: if output == Output::Keep && rows > 0 { (0..columns).map(name).collect() } else { Vec::new() },
-            rows: if output == Output::Keep { (0..rows).map(row).collect() } else { Vec::new() },
-            count: rows.try_into().unwrap_or(0),
+        let mut bytes = 0;
+        for row in 0..count {
+            let row: Vec<Option<String>> = (0..columns).map(|column| value(row, column)).collect();
+            bytes += bytes_of(&row);
+            rows.rows.push(row);
         }
+        bytes
     }
 
     fn field(&self, field: c_int) -> Option<String> {
@@ -354,6 +341,11 @@ impl QueryResult {
     }
 }
 
+/// Returns the memory that a row takes. NULL takes memory, too.
+fn bytes_of(row: &[Option<String>]) -> usize {
+    size_of::<Vec<Option<String>>>() + size_of_val(row) + row.iter().flatten().map(String::len).sum::<usize>()
+}
+
 /// Returns the line of an error in the statement. `position` counts characters from 1.
 fn place(sql: &str, position: usize) -> Option<String> {
     let before: String = sql.chars().take(position.checked_sub(1)?).collect();
@@ -376,21 +368,19 @@ mod tests {
 
     #[test]
     fn a_statement_is_canceled_again_and_again_after_the_limit() {
-        let requests = |stopped: bool, seconds: &[f64]| -> Vec<u32> {
+        let canceled = |stopped: bool, seconds: &[f64]| -> Vec<bool> {
             let (stop, start) = (AtomicBool::new(stopped), Instant::now());
-            let mut watch = Watch { stop: &stop, start, limit: Duration::from_secs(5), is_over: None, requests: 0 };
-            seconds.iter().map(|&s| watch.requests_due(start + Duration::from_secs_f64(s))).collect()
+            let mut watch = Watch { stop: &stop, end: start + Duration::from_secs(7), next: start, requests: 0 };
+            seconds.iter().map(|&s| watch.must_cancel(start + Duration::from_secs_f64(s))).collect()
         };
-        assert_eq!(requests(false, &[0.1, 5.1, 6.9, 7.1, 7.2, 7.7, 12.2]), [0, 0, 0, 1, 1, 2, 11]);
-        assert_eq!(requests(true, &[0.1, 0.2, 0.7, 5.2]), [1, 1, 2, 11]);
+        assert_eq!(canceled(false, &[0.1, 6.9, 7.1, 7.2, 7.7, 12.2]), [false, false, true, false, true, true]);
+        assert_eq!(canceled(true, &[0.1, 0.2, 0.7]), [true, false, true]);
     }
 
     #[test]
     fn rows_without_text_take_memory() {
-        let rows = |rows: Vec<Vec<Option<String>>>| Rows { count: rows.len() as u64, rows, ..Rows::default() }.bytes();
-        let empty = rows(vec![vec![]]);
-        assert!(empty > 0 && rows(vec![vec![None; 1000]]) > 8000);
-        assert_eq!(rows(vec![vec![Some("abc".into())]]), rows(vec![vec![None]]) + 3);
+        assert!(bytes_of(&[]) > 0 && bytes_of(&vec![None; 1000]) > 8000);
+        assert_eq!(bytes_of(&[Some("abc".into())]), bytes_of(&[None]) + 3);
     }
 
     #[test]

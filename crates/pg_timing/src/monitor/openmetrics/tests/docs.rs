@@ -19,7 +19,7 @@ fn row(metric: &Metric) -> String {
     let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
     // A vertical bar would start a new cell.
     let help = metric.help.replace('|', "\\|");
-    format!("| `{PREFIX}{}` | {} | {} | {help} |\n", metric.name, metric.kind.name(), labels.join(", "))
+    format!("| `{PREFIX}{}` | {} | {} | {help} |\n", metric.name, metric.kind, labels.join(", "))
 }
 
 /// `make schema` runs this test with `UPDATE_SCHEMA=1`, which writes the file.

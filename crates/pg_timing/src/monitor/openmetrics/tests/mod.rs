@@ -1,27 +1,27 @@
 mod docs;
 mod grammar;
 
-use super::{ALL, Kind, PREFIX, bound_s, label, text};
+use super::{ALL, PREFIX, bound_s, label, text};
 use crate::report::{
-    AccessPath, Action, AdviseReport, ClockTotals, Collector, CoreShare, CounterRate, Drift, EventKind, EventsAre,
-    FastTiming, Finding, MonitorReport, OwnUse, ReadCost, ReadCostLimits, ServerReport, SettingAdvice, Severity, Skew,
-    Verdict, WatchedClock, WatchedFinding,
+    AccessPath, Action, AdviseReport, ClockReport, ClockTotals, Collector, CoreShare, CounterRate, Drift, EventKind,
+    EventsAre, FastTiming, Finding, MonitorReport, OwnUse, ReadCost, ReadCostLimits, Report, ServerReport,
+    SettingAdvice, Severity, Skew, Verdict, WatchedClock, WatchedFinding,
 };
 use grammar::{Metric, Series, parse};
 use proptest::prelude::*;
 
 /// Returns a report in which nothing is missing. `text` is in each label that comes from outside.
 fn complete(text: &str) -> MonitorReport {
-    let finding = |id: &str, severity| WatchedFinding {
-        finding: Finding::new(id, severity, "summary"),
-        since: 1_764_097_000.25,
-        appeared_at: None,
-    };
-    let clock = WatchedClock {
+    let finding = |id: &str, severity| WatchedFinding::new(Finding::new(id, severity, "summary"), 1_764_097_000.25);
+    let last = ClockReport {
         name: text.into(),
         access_path: Some(AccessPath::Vdso),
         read_ns: Some(20.1),
         granularity_ns: Some(1.0),
+        ..Default::default()
+    };
+    let clock = WatchedClock {
+        last,
         largest_gap_ns: Some(250_000.0),
         totals: ClockTotals {
             histogram: vec![0, 0, 0, 0, 5, 1000, 7],
@@ -32,16 +32,10 @@ fn complete(text: &str) -> MonitorReport {
         },
         ..Default::default()
     };
-    MonitorReport {
-        host: "db1".into(),
-        sampled_at: 1_764_097_015.5,
-        interval_s: 15.0,
-        samples: 4,
-        verdict: Some(Verdict { severity: Severity::Warning, summary: "slow".into() }),
-        findings: vec![finding("clock-slow", Severity::Warning), finding(text, Severity::Unknown)],
+    let mut now = Report {
+        verdict: Verdict { severity: Severity::Warning, summary: "slow".into() },
         read_cost_limits_ns: Some(ReadCostLimits { warning: 100.0, critical: 1000.0 }),
-        clocks: vec![clock],
-        drifts: vec![Drift {
+        drift: vec![Drift {
             clock: text.into(),
             reference: "monotonic_raw".into(),
             rate_ppm: -12.5,
@@ -50,13 +44,23 @@ fn complete(text: &str) -> MonitorReport {
             steps: Vec::new(),
             over_seconds: 15.0,
         }],
+        ..Report::default()
+    };
+    now.cpus.skew =
+        vec![Skew { clock: "rdtsc".into(), a: 0, b: 1, low_ns: -15.5, high_ns: 16.0, moving: false, passes: 99 }];
+    MonitorReport {
+        now,
+        sampled_at: 1_764_097_015.5,
+        interval_s: 15.0,
+        samples: 4,
+        findings: vec![finding("clock-slow", Severity::Warning), finding(text, Severity::Unknown)],
+        clocks: vec![clock],
         offset_steps: [((text.into(), "monotonic_raw".into()), 2)].into(),
         counter: Some(CounterRate { hz: 2_596_098_013.5, uncertainty_ppm: 0.5 }),
-        skew: vec![Skew { clock: "rdtsc".into(), a: 0, b: 1, low_ns: -15.5, high_ns: 16.0, moving: false, passes: 99 }],
         event_counts: [(EventKind::Suspend, 3)].into(),
         collectors: vec![Collector { name: "clocks", seconds: 0.05, error: None }],
         own: OwnUse { cpu_s: 1.5, cpu_share: 0.01, memory_bytes: Some(5_242_880) },
-        http_requests: [("200".to_string(), 7), ("refused".to_string(), 1)].into(),
+        http_requests: [("200", 7), ("refused", 1)].into(),
         server: Some(ServerReport { error: None, advise: Some(advise(text)), fast_timing: Some(fast_timing(text)) }),
         ..Default::default()
     }
@@ -130,7 +134,7 @@ fn figures(metrics: &[Metric], name: &str) -> Vec<String> {
 fn a_complete_report_has_every_metric_of_the_table() {
     let page = text(&complete("system"));
     let metrics = parse(&page).unwrap();
-    let names: Vec<(String, &str)> = ALL.iter().map(|m| (format!("{PREFIX}{}", m.name), m.kind.name())).collect();
+    let names: Vec<(String, &str)> = ALL.iter().map(|m| (format!("{PREFIX}{}", m.name), m.kind)).collect();
     assert_eq!(metrics.iter().map(|m| (m.name.clone(), m.kind.as_str())).collect::<Vec<_>>(), names);
     for (found, Metric { series, .. }) in ALL.iter().zip(&metrics) {
         for series in series {
@@ -220,8 +224,11 @@ fn a_missing_figure_has_no_series() {
         "monitor_cpu_seconds_total",
     ];
     assert_eq!(names, always);
-    let missing = WatchedClock { name: "rdtscp".into(), unavailable: Some("no".into()), ..Default::default() };
-    let clocks = vec![missing, WatchedClock { name: "system".into(), ..Default::default() }];
+    let clock = |name: &str, unavailable| WatchedClock {
+        last: ClockReport { name: name.into(), unavailable, ..Default::default() },
+        ..Default::default()
+    };
+    let clocks = vec![clock("rdtscp", Some("no".into())), clock("system", None)];
     let metrics = parse(&text(&MonitorReport { clocks, ..Default::default() })).unwrap();
     assert_eq!(figures(&metrics, "clock_info"), ["system,unknown=1"]);
     assert_eq!(metrics.len(), always.len() + 1);
@@ -264,8 +271,8 @@ fn figures_that_are_not_finite_and_repeated_series_are_left_out() {
     let mut report = complete("system");
     report.findings.push(report.findings[0].clone());
     report.clocks.push(report.clocks[0].clone());
-    report.clocks[0].read_ns = Some(f64::NAN);
-    report.clocks[1].name = "other".into();
+    report.clocks[0].last.read_ns = Some(f64::NAN);
+    report.clocks[1].last.name = "other".into();
     report.clocks[1].totals.measured_s = f64::INFINITY;
     report.own.cpu_s = f64::NEG_INFINITY;
     let metrics = parse(&text(&report)).unwrap();
@@ -291,7 +298,7 @@ fn names_follow_the_conventions() {
     let names: std::collections::HashSet<_> = ALL.iter().map(|metric| metric.name).collect();
     assert_eq!(names.len(), ALL.len(), "a name occurs twice");
     for super::Metric { name, kind, labels, help, .. } in ALL {
-        assert_eq!(name.ends_with("_total"), kind == &Kind::Counter, "{name}");
+        assert_eq!(name.ends_with("_total"), *kind == "counter", "{name}");
         assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{name}");
         assert!(!name.ends_with("_info") || !labels.is_empty(), "{name}");
         assert!(help.ends_with('.') && !help.contains(['\n', '\\']), "{name}");
@@ -328,11 +335,11 @@ proptest! {
         count in any::<u64>(),
     ) {
         let mut report = complete(&text);
-        report.clocks[0].read_ns = figures[0];
-        report.clocks[0].granularity_ns = figures[1];
+        report.clocks[0].last.read_ns = figures[0];
+        report.clocks[0].last.granularity_ns = figures[1];
         report.clocks[0].totals.histogram = histogram;
         report.clocks[0].totals.measured_s = figures[2].map_or(0.0, f64::abs);
-        report.drifts[0].rate_ppm = figures[3].unwrap_or(f64::NAN);
+        report.now.drift[0].rate_ppm = figures[3].unwrap_or(f64::NAN);
         report.findings[0].since = figures[4].unwrap_or(f64::NAN);
         report.counter = figures[5].map(|hz| CounterRate { hz, uncertainty_ppm: hz });
         report.samples = count;

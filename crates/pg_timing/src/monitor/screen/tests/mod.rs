@@ -104,16 +104,14 @@ fn old_times_are_dates() {
 
 #[test]
 fn a_missing_figure_is_not_zero() {
-    let clocks = vec![WatchedClock { name: SYSTEM.into(), ..WatchedClock::default() }];
+    let last = ClockReport { name: SYSTEM.into(), ..ClockReport::default() };
+    let clocks = vec![WatchedClock { last, ..WatchedClock::default() }];
     let report = MonitorReport { samples: 1, clocks, ..MonitorReport::default() };
     let text = screen(&report, &view(), 80, 24).to_string();
     let clock = text.lines().find(|line| line.starts_with("\"system ")).unwrap();
     assert!(clock.split_whitespace().skip(1).take(6).all(|figure| figure == "-"), "{clock}");
-    for line in ["lost time   not determined", "percentiles not determined"] {
-        assert!(text.contains(line), "{line}: {text}");
-    }
-    for line in ["counter     not determined", "drift       not determined", "cpu-skew    not determined"] {
-        assert!(text.contains(line), "{line}: {text}");
+    for label in ["percentiles", "counter    ", "drift      ", "cpu-skew   "] {
+        assert!(text.contains(&format!("{label} not determined")), "{label}: {text}");
     }
 }
 
@@ -142,10 +140,10 @@ fn the_error_of_a_server_is_shown_once() {
 fn text_from_outside_is_escaped() {
     let mut report = bad();
     let bell = "\x1b]0;\x07\n";
-    report.host = bell.into();
-    report.clocksource = Some(Fact::Known(bell.into()));
-    report.clocks[0].unavailable = Some(bell.into());
-    report.clocks[1].name = bell.into();
+    report.now.host.name = Fact::Known(bell.into());
+    report.now.clocksource.current = Fact::Known(bell.into());
+    report.clocks[0].last.unavailable = Some(bell.into());
+    report.clocks[1].last.name = bell.into();
     report.findings[0].finding.summary = bell.into();
     report.findings[1].finding.id = bell.into();
     report.events.push_back(event(NOW, EventKind::KernelMessage, None, bell));
@@ -184,16 +182,19 @@ prop_compose! {
         count in any::<u64>(),
     ) -> WatchedClock {
         let [a, b, c, d, e, f] = numbers;
-        WatchedClock {
+        let last = ClockReport {
             name: if count % 3 == 0 { SYSTEM.into() } else { name },
             unavailable: unavailable.filter(|_| count % 5 == 0),
-            access_path: None,
             read_ns: Some(a),
-            history_ns: history.into(),
             percentiles: Some(Percentiles {
                 min_ns: a, p50_ns: b, p90_ns: c, p99_ns: d, p99_9_ns: e, p99_99_ns: f, p99_999_ns: a, max_ns: b,
             }),
             granularity_ns: Some(c),
+            ..ClockReport::default()
+        };
+        WatchedClock {
+            last,
+            history_ns: history.into(),
             largest_gap_ns: Some(d),
             totals: ClockTotals { histogram: vec![count; 3], measured_s: e, backward_steps: count / 2, gaps: count, gap_s: f },
         }
@@ -212,17 +213,18 @@ prop_compose! {
         let mut report = if count % 2 == 0 { bad() } else { MonitorReport::default() };
         let severity = [Severity::Unknown, Severity::Ok, Severity::Warning, Severity::Critical][(count % 4) as usize];
         let finding = Finding::new(&id, severity, &summary).evidence(evidence.clone()).fix(Fix::new(evidence));
-        report.verdict = Some(Verdict { severity, summary });
-        report.findings.push(WatchedFinding { finding, since: a, appeared_at: Some(b) });
+        report.now.verdict = Verdict { severity, summary };
+        report.findings.push(WatchedFinding { appeared_at: Some(b), ..WatchedFinding::new(finding, a) });
         report.events.push_back(event(d, EventKind::Suspend, Some(severity), &message));
-        report.drifts = vec![Drift {
+        report.now.drift = vec![Drift {
             clock, reference: id, rate_ppm: e, uncertainty_ppm: f, bend_ppm: g, steps: vec![], over_seconds: h,
         }];
         report.counter = Some(CounterRate { hz: a, uncertainty_ppm: b });
-        report.read_cost_limits_ns = Some(ReadCostLimits { warning: c, critical: d });
+        report.now.read_cost_limits_ns = Some(ReadCostLimits { warning: c, critical: d });
         report.own = OwnUse { cpu_s: e, cpu_share: f, memory_bytes: Some(count) };
+        report.now.host.name = Fact::Known(host);
         MonitorReport {
-            host, clocks, started_at: g, sampled_at: h, interval_s: a, samples: count, suspends: count, suspended_s: b,
+            clocks, started_at: g, sampled_at: h, interval_s: a, samples: count, suspends: count, suspended_s: b,
             pauses: count, paused_s: c, kernel_messages: count, ..report
         }
     }

@@ -12,12 +12,10 @@ pub fn clock(name: &str, read_ns: f64, access_path: AccessPath, samples: usize) 
         if disturbed.contains(&nth) { small + 0.5 } else { small }
     };
     let percentile = |factor: f64| (read_ns * factor).round();
-    WatchedClock {
+    let last = ClockReport {
         name: name.into(),
-        unavailable: None,
         access_path: Some(access_path),
         read_ns: Some(read_ns),
-        history_ns: (0..samples).map(|nth| (nth != 3).then(|| (read_ns * noise(nth)) as f32)).collect(),
         percentiles: Some(Percentiles {
             min_ns: percentile(0.9),
             p50_ns: percentile(1.0),
@@ -29,6 +27,11 @@ pub fn clock(name: &str, read_ns: f64, access_path: AccessPath, samples: usize) 
             max_ns: 212_000.0,
         }),
         granularity_ns: Some(1.0),
+        ..ClockReport::default()
+    };
+    WatchedClock {
+        last,
+        history_ns: (0..samples).map(|nth| (nth != 3).then(|| (read_ns * noise(nth)) as f32)).collect(),
         largest_gap_ns: Some(212_000.0),
         totals: ClockTotals {
             histogram: vec![0, 0, 0, 0, 0, 94_000_000, 1_200, 30],
@@ -53,7 +56,7 @@ pub fn event(at: f64, event: EventKind, severity: Option<Severity>, summary: &st
 }
 
 fn watched(finding: Finding) -> WatchedFinding {
-    WatchedFinding { finding, since: NOW - 18_000.0, appeared_at: None }
+    WatchedFinding::new(finding, NOW - 18_000.0)
 }
 
 /// Returns a host without problems, after five hours.
@@ -72,30 +75,16 @@ pub fn healthy() -> MonitorReport {
     let mut cleared =
         watched(Finding::new(finding_id::CLOCK_GAPS, Severity::Ok, "interruptions took 2.1% of the time"));
     cleared.appeared_at = Some(NOW - 2_400.0);
-    let mut report = MonitorReport {
-        host: "db1".into(),
-        started_at: NOW - 18_000.0,
-        sampled_at: NOW,
-        interval_s: 15.0,
-        samples: 1_201,
-        verdict: Some(Verdict {
+    let mut now = Report {
+        verdict: Verdict {
             severity: Severity::Ok,
             summary:
                 "EXPLAIN ANALYZE can be trusted on this host. It adds up to about 76 ns per row and plan node (36 ns \
                 with PostgreSQL 19's tsc): a million rows through three nodes take up to about 0.23 s longer."
                     .into(),
-        }),
-        clocksource: Some(Fact::Known("tsc".into())),
-        findings: vec![
-            watched(Finding::new(finding_id::CLOCK_SLOW, Severity::Ok, "one read of PostgreSQL's clock takes 20.1 ns")),
-            cleared,
-            watched(Finding::new(finding_id::CPU_SKEW, Severity::Ok, "CPUs 0 and 1 agree within 31 ns")),
-            watched(Finding::new(finding_id::DRIFT, Severity::Ok, "the clocks ran at the same rate within 0.01 ppm")),
-            watched(Finding::new(finding_id::TSC_FIRMWARE, Severity::Unknown, "the kernel log is not readable")),
-        ],
+        },
         read_cost_limits_ns: Some(ReadCostLimits { warning: 100.0, critical: 500.0 }),
-        clocks: clocks.map(|(name, read_ns, access)| clock(name, read_ns, access, 240)).into(),
-        drifts: vec![Drift {
+        drift: vec![Drift {
             clock: "system".into(),
             reference: timing_clock::REFERENCE_NAME.into(),
             rate_ppm: 0.12,
@@ -104,6 +93,24 @@ pub fn healthy() -> MonitorReport {
             steps: vec![],
             over_seconds: 285.0,
         }],
+        ..Report::default()
+    };
+    now.host.name = Fact::Known("db1".into());
+    now.clocksource.current = Fact::Known("tsc".into());
+    let mut report = MonitorReport {
+        now,
+        started_at: NOW - 18_000.0,
+        sampled_at: NOW,
+        interval_s: 15.0,
+        samples: 1_201,
+        findings: vec![
+            watched(Finding::new(finding_id::CLOCK_SLOW, Severity::Ok, "one read of PostgreSQL's clock takes 20.1 ns")),
+            cleared,
+            watched(Finding::new(finding_id::CPU_SKEW, Severity::Ok, "CPUs 0 and 1 agree within 31 ns")),
+            watched(Finding::new(finding_id::DRIFT, Severity::Ok, "the clocks ran at the same rate within 0.01 ppm")),
+            watched(Finding::new(finding_id::TSC_FIRMWARE, Severity::Unknown, "the kernel log is not readable")),
+        ],
+        clocks: clocks.map(|(name, read_ns, access)| clock(name, read_ns, access, 240)).into(),
         counter: Some(CounterRate { hz: 2_596_098_012.0, uncertainty_ppm: 0.02 }),
         own: OwnUse { cpu_s: 12.6, cpu_share: 0.0007, memory_bytes: Some(11_800_000) },
         ..MonitorReport::default()
@@ -129,19 +136,19 @@ pub fn healthy() -> MonitorReport {
 /// Returns a host whose kernel has stopped using the TSC, with a clock that goes back, and with a server.
 pub fn bad() -> MonitorReport {
     let mut report = healthy();
-    report.clocksource = Some(Fact::Known("hpet".into()));
+    report.now.clocksource.current = Fact::Known("hpet".into());
     let slow = "one read of PostgreSQL's clock takes 1249 ns";
-    report.verdict = Some(Verdict {
+    report.now.verdict = Verdict {
         severity: Severity::Critical,
         summary: "One read of PostgreSQL's clock takes 1249 ns. The kernel stopped using the TSC. EXPLAIN ANALYZE adds up to \
             about 2.5 us per row and plan node: a million rows through three nodes take up to about 7.5 s longer."
             .into(),
-    });
+    };
     let alarm = |id: &str, severity, text: &str, evidence: &str, command: &str, ago: f64| {
         let finding = Finding::new(id, severity, text);
         let finding = if evidence.is_empty() { finding } else { finding.evidence(evidence) };
         let finding = if command.is_empty() { finding } else { finding.fix(Fix::new("do it").command(command)) };
-        WatchedFinding { finding, since: NOW - ago, appeared_at: Some(NOW - ago) }
+        WatchedFinding { appeared_at: Some(NOW - ago), ..WatchedFinding::new(finding, NOW - ago) }
     };
     report.events.truncate(1);
     const USE_TSC: &str = "sudo pg_timing clocksource use tsc --for 60";
@@ -161,14 +168,17 @@ pub fn bad() -> MonitorReport {
         ],
     );
     for (clock, factor) in report.clocks.iter_mut().zip([62.0, 1.0, 1.0, 11.0, 62.0]) {
-        clock.read_ns = clock.read_ns.map(|ns| ns * factor);
+        clock.last.read_ns = clock.last.read_ns.map(|ns| ns * factor);
         let rose = clock.history_ns.len() - 12;
         clock.history_ns.iter_mut().skip(rose).for_each(|ns| *ns = ns.map(|ns| ns * factor as f32));
     }
     report.clocks[2].totals.backward_steps = 12;
     report.clocks[7] = WatchedClock {
-        name: "monotonic_coarse".into(),
-        unavailable: Some("the kernel does not have this clock".into()),
+        last: ClockReport {
+            name: "monotonic_coarse".into(),
+            unavailable: Some("the kernel does not have this clock".into()),
+            ..ClockReport::default()
+        },
         ..WatchedClock::default()
     };
     report.kernel_messages = 3;

@@ -1,19 +1,20 @@
 //! A temporary server, started from the installed binaries. It listens only on a socket in a private folder.
 //!
 //! The server dies with this program, because the kernel then sends it a signal. The folder is removed when the program ends. What a
-//! SIGKILL has left is removed at the next start.
-
-mod folder;
+//! SIGKILL has left is removed at the next start: the log in the folder is locked as long as the program or a process of the server
+//! runs, so a folder whose log is not locked was abandoned.
 
 use crate::error::Error;
 use crate::human::reason;
 use crate::server::connection::{Password, Target};
-use folder::Folder;
+use rustix::fs::{FlockOperation, flock};
+use std::collections::HashSet;
 use std::ffi::CString;
-use std::fs::File;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -30,11 +31,15 @@ const END_LIMIT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(10);
 /// An error message is at the end of a log, and it is much shorter than this. A statement can fill a log with gigabytes.
 const MAX_MESSAGE_BYTES: u64 = 64 << 10;
-/// A server's lock file has about 100 bytes.
-const MAX_LOCK_BYTES: u64 = 4096;
 const SUPERUSER: &str = "postgres";
 /// The socket's folder is private, so all temporary servers can use the same port.
 const PORT: &str = "5432";
+/// The beginning of the folder's name; 16 hexadecimal digits follow.
+const PREFIX: &str = "pg_timing.";
+const DIGITS: usize = 16;
+const LOG: &str = "pg_timing.log";
+/// The longest base path, in bytes. A socket's address has at most 107 bytes on Linux, and 103 on other systems.
+const MAX_BASE: usize = 60;
 
 /// A running temporary server. Dropping it removes the server.
 pub struct Ephemeral {
@@ -47,23 +52,22 @@ pub struct Ephemeral {
 impl Ephemeral {
     /// Starts a server, which takes a few seconds. `stop` cancels that.
     pub fn start(stop: &AtomicBool) -> Result<Ephemeral, Error> {
+        Ephemeral::start_newest(stop).map_err(|error| match stop.load(Ordering::Relaxed) {
+            true => Error::new("stopped", "the temporary server was removed"),
+            false => error,
+        })
+    }
+
+    fn start_newest(stop: &AtomicBool) -> Result<Ephemeral, Error> {
         remove_server_variables();
         let user = User::for_server()?;
-        let installation = Installation::newest(user.as_ref(), stop);
-        // SAFETY: it only returns a number.
-        let owner = user.as_ref().map_or_else(|| unsafe { libc::geteuid() }, |user| user.uid);
-        let base = folder::base(&std::env::temp_dir(), owner, user.is_some());
-        folder::remove_abandoned(&base, owner);
-        let stopped =
-            || stop.load(Ordering::Relaxed).then(|| Error::new("stopped", "the temporary server was removed"));
-        let installation = installation.map_err(|error| stopped().unwrap_or(error))?;
+        let owner = user.as_ref().map_or(rustix::process::geteuid().as_raw(), |user| user.uid);
+        let base = base(&std::env::temp_dir(), owner, user.is_some());
+        remove_abandoned(&base, owner);
+        let installation = Installation::newest(user.as_ref(), stop)?;
         let failed = |why: String| {
-            stopped().unwrap_or_else(|| {
-                Error::new(
-                    format!("could not start a temporary server (PostgreSQL {}): {why}", installation.version),
-                    hint(&why),
-                )
-            })
+            let what = format!("could not start a temporary server (PostgreSQL {}): {why}", installation.version);
+            Error::new(what, hint(&why))
         };
         let folder = Folder::create(&base, user.as_ref()).map_err(failed)?;
         let start = Instant::now();
@@ -75,7 +79,7 @@ impl Ephemeral {
     /// Returns the connection options of the server.
     pub fn target(&self) -> Target {
         Target {
-            host: Some(self.folder.path().display().to_string()),
+            host: Some(self.folder.path.display().to_string()),
             port: Some(PORT.into()),
             user: Some(SUPERUSER.into()),
             // The server's user could replace the socket, and ask for a password: this file does not exist.
@@ -100,7 +104,7 @@ fn start_server(
     is_over: &dyn Fn() -> bool,
 ) -> Result<Child, String> {
     let failed = |error: std::io::Error| reason(&error);
-    let data = folder.path().join("data");
+    let data = folder.path.join("data");
     let mut initdb = program(installation, "initdb", user, folder);
     initdb.args(["-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--locale=C", "--no-sync", "-D"]).arg(&data);
     // A full disk has no space for a log. The messages fit into a pipe.
@@ -110,14 +114,16 @@ fn start_server(
         return Err(error_message(&written(initdb.stderr.take())));
     }
     let mut server = program(installation, "postgres", user, folder);
-    server.arg("-D").arg(&data).arg("-k").arg(folder.path()).args(["-p", PORT]);
+    server.arg("-D").arg(&data).arg("-k").arg(&folder.path).args(["-p", PORT]);
     for setting in ["listen_addresses=", "fsync=off", "dynamic_shared_memory_type=mmap", "logging_collector=off"] {
         server.args(["-c", setting]);
     }
-    let mut server = server.stderr(folder.log().try_clone().map_err(failed)?).spawn().map_err(failed)?;
-    match wait(&mut server, libc::SIGQUIT, is_over, || is_ready(&data))? {
+    let mut server = server.stderr(folder.log.try_clone().map_err(failed)?).spawn().map_err(failed)?;
+    // Its messages are in English, because its environment has LC_ALL=C and the cluster has this locale.
+    let is_ready = || end_of(&folder.log).contains("database system is ready to accept connections");
+    match wait(&mut server, libc::SIGQUIT, is_over, is_ready)? {
         true => Ok(server),
-        false => Err(error_message(&end_of(folder.log()))),
+        false => Err(error_message(&end_of(&folder.log))),
     }
 }
 
@@ -190,8 +196,8 @@ fn command_as(user: Option<&User>, program: &Path) -> Command {
 /// Returns the command of a server program, which dies with this program.
 fn program(installation: &Installation, name: &str, user: Option<&User>, folder: &Folder) -> Command {
     let mut command = command_as(user, &installation.bin.join(name));
-    command.current_dir(folder.path());
-    let (log, parent) = (folder.log().as_raw_fd(), std::process::id() as libc::pid_t);
+    command.current_dir(&folder.path);
+    let (log, parent) = (folder.log.as_raw_fd(), std::process::id() as libc::pid_t);
     // SAFETY: the closure only makes system calls, which are allowed between fork and exec. It runs after the change of the user,
     // which would remove the signal.
     unsafe {
@@ -210,17 +216,6 @@ fn program(installation: &Installation, name: &str, user: Option<&User>, folder:
     command
 }
 
-/// Returns whether the server accepts connections, which the eighth line of the lock file shows:
-/// <https://github.com/postgres/postgres/blob/master/src/include/utils/pidfile.h>
-fn is_ready(data: &Path) -> bool {
-    // The server's user can replace the file. A symlink is not followed, a named pipe does not block, and the length is limited.
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file = File::options().read(true).custom_flags(flags).open(data.join("postmaster.pid"));
-    let mut lock = String::new();
-    file.is_ok_and(|file| file.take(MAX_LOCK_BYTES).read_to_string(&mut lock).is_ok())
-        && lock.lines().nth(7).is_some_and(|state| state.trim() == "ready")
-}
-
 /// Returns the last part of a file, or nothing if it cannot be read.
 fn end_of(log: &File) -> String {
     let mut end = vec![0; MAX_MESSAGE_BYTES as usize];
@@ -231,23 +226,18 @@ fn end_of(log: &File) -> String {
 
 /// Returns the first error message in the text.
 fn error_message(text: &str) -> String {
-    const SERVER: [&str; 2] = ["FATAL:  ", "PANIC:  "];
-    const INITDB: &str = "initdb: error: ";
-    let why = |line: &str| {
-        let start = SERVER.iter().find_map(|mark| Some(line.find(mark)? + mark.len()));
-        start.or_else(|| line.starts_with(INITDB).then_some(0)).map(|start| line[start..].trim().to_string())
-    };
+    const MARKS: [&str; 3] = ["FATAL:  ", "PANIC:  ", "initdb: error: "];
+    let why = |line: &str| MARKS.iter().find_map(|mark| Some(line.split_once(mark)?.1.trim().to_string()));
     text.lines().find_map(why).unwrap_or_else(|| "it ended without an error message".into())
 }
 
 /// Returns a hint for the user.
 fn hint(why: &str) -> &'static str {
-    if ["No space left", "Disk quota exceeded"].iter().any(|full| why.contains(full)) {
-        "a temporary server needs 60 MB: free space in /tmp, or set TMPDIR to another directory"
-    } else if why.starts_with(folder::NOT_CREATED) {
-        "check the directory that TMPDIR names, or /tmp: you must have the permission to write there"
-    } else {
-        "try again, or give the connection options of a running server"
+    match ["No space left", "Disk quota exceeded", "could not create "].iter().any(|part| why.contains(part)) {
+        true => {
+            "a temporary server needs 60 MB and the permission to write in /tmp, or in the directory that TMPDIR names"
+        }
+        false => "try again, or give the connection options of a running server",
     }
 }
 
@@ -320,28 +310,20 @@ const USUAL_FOLDERS: [&str; 10] = [
 const MIN_MAJOR: u32 = 15;
 
 impl Installation {
-    /// Returns the newest server in PATH, in the folder that `pg_config` prints, and in the usual folders.
+    /// Returns the newest server in PATH and in the usual folders.
     ///
     /// The programs run as `user`, because a user other than root may own them.
     fn newest(user: Option<&User>, stop: &AtomicBool) -> Result<Installation, Error> {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let path: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
-        let configured = path.iter().find_map(|folder| output(&folder.join("pg_config"), "--bindir", user, stop));
-        let usual = USUAL_FOLDERS.iter().flat_map(|pattern| matching(pattern));
-        let mut found: Vec<Installation> = Vec::new();
-        for bin in path.iter().cloned().chain(configured.map(PathBuf::from)).chain(usual) {
-            // PATH often contains links to the programs in another folder.
-            let Some(bin) = bin.join("postgres").canonicalize().ok().and_then(|it| Some(it.parent()?.to_path_buf()))
-            else {
-                continue;
-            };
-            if bin.join("initdb").exists() && !found.iter().any(|other| other.bin == bin) {
-                found.extend(Installation::at(bin, user, stop));
-            }
-        }
+        let path = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+        // PATH often contains links to the programs in another folder.
+        let bin = |folder: PathBuf| Some(folder.join("postgres").canonicalize().ok()?.parent()?.to_path_buf());
+        let mut bins: Vec<PathBuf> = path.chain(USUAL_FOLDERS.into_iter().flat_map(matching)).filter_map(bin).collect();
+        let mut seen = HashSet::new();
+        bins.retain(|bin| bin.join("initdb").exists() && seen.insert(bin.clone()));
         // max_by_key() returns the last of equal versions, but the first one in PATH counts.
-        found.reverse();
-        found.into_iter().max_by_key(Installation::major).filter(|newest| newest.major() >= MIN_MAJOR).ok_or_else(|| {
+        let found = bins.into_iter().rev().filter_map(|bin| Installation::at(bin, user, stop));
+        found.max_by_key(Installation::major).filter(|newest| newest.major() >= MIN_MAJOR).ok_or_else(|| {
             Error::new(
                 "no PostgreSQL server (15 or later) is installed on this host",
                 "install the package postgresql (Debian, Ubuntu) or postgresql-server (Red Hat, FreeBSD), or add the folder with initdb and postgres to PATH",
@@ -388,6 +370,100 @@ fn matching(pattern: &str) -> Vec<PathBuf> {
         .collect()
 }
 
+/// A folder that only the server's user can access. Dropping it removes it.
+struct Folder {
+    path: PathBuf,
+    /// locked until the folder is removed
+    log: File,
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // The next run tries it again. The standard library follows no symlink, also if another user replaces a directory meanwhile.
+        _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+impl Folder {
+    /// Creates a folder with an unused name. Returns why that is not possible.
+    fn create(base: &Path, user: Option<&User>) -> Result<Folder, String> {
+        // The hasher of the standard library has a random seed.
+        let path = base.join(format!("{PREFIX}{:016x}", RandomState::new().build_hasher().finish()));
+        let log = DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .and_then(|()| new_log(&path, user).inspect_err(|_| _ = std::fs::remove_dir_all(&path)));
+        match log {
+            Ok(log) => Ok(Folder { path, log }),
+            Err(error) => Err(format!("could not create {}: {}", path.display(), reason(&error))),
+        }
+    }
+}
+
+/// Creates the log and locks it. Gives the folder to the server's user afterwards, who then can replace files in it: root opens none
+/// of them for writing.
+fn new_log(folder: &Path, user: Option<&User>) -> std::io::Result<File> {
+    let log = OpenOptions::new().read(true).append(true).create_new(true).open(folder.join(LOG))?;
+    // Some network file systems have no locks. Later runs cannot lock the file there, either, so they leave the folder.
+    _ = flock(&log, FlockOperation::NonBlockingLockExclusive);
+    if let Some(user) = user {
+        std::os::unix::fs::chown(folder, Some(user.uid), Some(user.gid))?;
+    }
+    Ok(log)
+}
+
+/// Returns the directory for the folder: the one that TMPDIR names, or /tmp if that is not suitable. Another user may have no access
+/// to root's directory.
+fn base(given: &Path, owner: libc::uid_t, has_other_user: bool) -> PathBuf {
+    // The server does not run in this program's directory, so the path must be absolute.
+    let is_suitable = |path: &PathBuf| !has_other_user && path.as_os_str().len() <= MAX_BASE && is_safe(path, owner);
+    let given = given.canonicalize().ok().filter(is_suitable);
+    given.or_else(|| Path::new("/tmp").canonicalize().ok()).unwrap_or_else(|| "/tmp".into())
+}
+
+/// Removes the abandoned folders of this user in `base`. The next run tries again what cannot be removed.
+fn remove_abandoned(base: &Path, owner: libc::uid_t) {
+    if !is_safe(base, owner) {
+        return;
+    }
+    for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_str().is_some_and(is_our_name);
+        // The lock lasts until the folder is removed, so that no other run removes it, too.
+        if is_ours && let Some(_lock) = lock_if_abandoned(&entry.path(), owner) {
+            _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Returns whether no other user than root can rename this user's folders in `base`, or a directory above it.
+fn is_safe(base: &Path, owner: libc::uid_t) -> bool {
+    const OTHERS_CAN_WRITE: u32 = 0o022;
+    const STICKY: u32 = 0o1000;
+    base.ancestors().all(|directory| {
+        directory.metadata().is_ok_and(|state| {
+            let is_private = state.mode() & OTHERS_CAN_WRITE == 0 || state.mode() & STICKY != 0;
+            is_private && [0, owner].contains(&state.uid())
+        })
+    })
+}
+
+fn is_our_name(name: &str) -> bool {
+    let digits = name.strip_prefix(PREFIX).unwrap_or_default();
+    digits.len() == DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
+/// Returns the locked log of an abandoned folder.
+fn lock_if_abandoned(folder: &Path, owner: libc::uid_t) -> Option<File> {
+    let state = folder.symlink_metadata().ok()?;
+    if !state.is_dir() || state.uid() != owner {
+        return None;
+    }
+    // The server's user can replace the file. A symlink is not followed, and a named pipe does not block.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let lock = OpenOptions::new().read(true).custom_flags(flags).open(folder.join(LOG)).ok()?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(lock)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -406,7 +482,7 @@ mod tests {
     fn the_first_error_message_is_found() {
         for (text, why) in [
             ("creating directory ... ok\n", "it ended without an error message"),
-            ("x\ninitdb: error: could not write\n", "initdb: error: could not write"),
+            ("x\ninitdb: error: could not write\n", "could not write"),
             ("2026-11-21 UTC [1] LOG:  starting\n2026-11-21 UTC [1] FATAL:  no space\n", "no space"),
         ] {
             assert_eq!(error_message(text), why);
@@ -415,8 +491,8 @@ mod tests {
 
     #[test]
     fn the_hint_fits_the_reason() {
-        assert!(hint("initdb: error: could not write: No space left on device").contains("60 MB"));
-        assert!(hint(&format!("{}/missing", folder::NOT_CREATED)).contains("TMPDIR"));
+        assert!(hint("could not write: No space left on device").contains("60 MB"));
+        assert!(hint("could not create /missing: Permission denied").contains("TMPDIR"));
         assert!(!hint("it did not start in time").contains("TMPDIR"));
     }
 
@@ -465,5 +541,82 @@ mod tests {
         found.sort();
         assert_eq!(found, ["pgsql-15/bin", "pgsql-18/bin"].map(|bin| root.path().join(bin)));
         assert_eq!(matching("/usr/bin"), [Path::new("/usr/bin")]);
+    }
+}
+
+#[cfg(test)]
+mod folder_tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn owner() -> libc::uid_t {
+        rustix::process::geteuid().as_raw()
+    }
+
+    #[test]
+    fn the_base_has_no_symlinks() {
+        let dir = tempfile::tempdir_in("/tmp").unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+        assert_eq!(base(&link, owner(), false), dir.path().canonicalize().unwrap());
+        let tmp = Path::new("/tmp").canonicalize().unwrap();
+        assert_eq!(base(Path::new("/missing"), owner(), false), tmp);
+        let long = dir.path().join("x".repeat(MAX_BASE));
+        std::fs::create_dir(&long).unwrap();
+        assert_eq!(base(&long, owner(), false), tmp);
+        assert_eq!(base(&link, owner(), true), tmp, "another user has perhaps no access");
+        std::fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(base(&link, owner(), false), tmp, "another user could rename the folder");
+    }
+
+    #[test]
+    fn only_abandoned_folders_are_removed() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = |name: &str| {
+            let folder = base.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            folder
+        };
+        let in_use = Folder::create(base.path(), None).unwrap();
+        let abandoned = folder("pg_timing.00000000000000ab");
+        std::fs::create_dir(abandoned.join("data")).unwrap();
+        File::create(abandoned.join(LOG)).unwrap();
+        // Its log is not created yet.
+        let young = folder("pg_timing.0000000000000003");
+        let of_another_program = folder("pg_timing.0000000000000005");
+        std::fs::write(of_another_program.join("data"), "").unwrap();
+        let target = folder("target");
+        File::create(target.join(LOG)).unwrap();
+        std::os::unix::fs::symlink(&target, base.path().join("pg_timing.0000000000000006")).unwrap();
+        for other in ["pg_timing.x", "pg_timing.00000000000000zz", "other.0000000000000001"] {
+            File::create(folder(other).join(LOG)).unwrap();
+        }
+        remove_abandoned(base.path(), owner() + 1);
+        assert!(abandoned.exists(), "of another user");
+        remove_abandoned(base.path(), owner());
+        assert!(!abandoned.exists());
+        assert!(in_use.path.exists() && young.exists() && of_another_program.exists() && target.join(LOG).exists());
+        assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 8);
+        let path = in_use.path.clone();
+        drop(in_use);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn nothing_is_removed_where_other_users_can_rename_folders() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join("pg_timing.00000000000000ab");
+        let is_removed = |mode: u32| {
+            std::fs::set_permissions(base.path(), Permissions::from_mode(0o700)).unwrap();
+            std::fs::create_dir_all(&folder).unwrap();
+            File::create(folder.join(LOG)).unwrap();
+            std::fs::set_permissions(base.path(), Permissions::from_mode(mode)).unwrap();
+            remove_abandoned(base.path(), owner());
+            !folder.exists()
+        };
+        for (mode, removed) in [(0o700, true), (0o755, true), (0o1777, true), (0o777, false), (0o775, false)] {
+            assert_eq!(is_removed(mode), removed, "{mode:o}");
+        }
     }
 }
