@@ -26,7 +26,6 @@ pub mod clocksource;
 pub mod columns;
 pub mod compare;
 pub mod explain;
-pub mod explain_text;
 mod histogram;
 pub mod host;
 pub mod html;

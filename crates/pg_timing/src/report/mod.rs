@@ -22,7 +22,7 @@ pub mod thresholds;
 mod clocksource;
 
 pub use crate::statistics::Range;
-pub use call_cost::CallCost;
+pub use call_cost::{CallCost, LEAST_PART, MOST_PART, OVERLAP_NS, WORK_ERROR};
 pub use check::{Measured, Origin, ReadCostLimits, Report};
 pub use clock::{
     AccessPath, Bin, COUNTER, ClaimReport, ClockReport, Drift, DriftStep, GOOD_READ_NS, Gaps, INTERRUPTED_SHARE,
@@ -32,14 +32,11 @@ pub use clocksource::{
     ClocksourceList, ClocksourceRow, ClocksourceState, ClocksourceTraits, Grade, SwitchEvent, System, Vdso, best_first,
     is_cut_name, traits_of,
 };
-pub use explain::{
-    Capture, ExplainReport, ExplainedNode, LiveRuns, PlanFormat, PlanSource, RunSample, SelfTime, Spread, Timed,
-    overhead_factor,
-};
+pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, PlanFormat, PlanSource, RunSample, Spread, Timed};
 pub use finding::{Finding, Fix, Severity, Verdict};
 pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};
 pub use host::{Demoted, KernelMessage, KernelReport, LateSwitch, MessageLevel, Switch};
-pub use log::{LogHost, LogPlace, LogReport, LogTotal, LoggedStatement, RankChange, SkippedPlans};
+pub use log::{LogHost, LogPlace, LogReport, LogTotal, LoggedStatement, SkippedPlans};
 pub use monitor::{
     ClockTotals, Collector, CounterRate, EventKind, FastTiming, MonitorEvent, MonitorReport, OwnUse, ServerReport,
     WatchedClock, WatchedFinding,
