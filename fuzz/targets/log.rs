@@ -98,7 +98,7 @@ fn check_totals(totals: &LogReport) {
     }
     let page = document::log::document(totals);
     assert_fits(&page);
-    _ = html::page(document::log::TITLE, page, None);
+    _ = html::page(document::log::TITLE, &page, None);
     _ = pg_timing::json::json(totals);
 }
 

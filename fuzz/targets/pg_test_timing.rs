@@ -4,13 +4,13 @@
 use libfuzzer_sys::fuzz_target;
 use pg_timing::document;
 use pg_timing::host::check::judge;
-use pg_timing::host::pg_test_timing::{parse, report, ticket};
+use pg_timing::host::pg_test_timing::{parse, report};
 
 fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
     let outputs = parse(&text).unwrap_or_default();
     let mut reports: Vec<_> = outputs.iter().map(report::report).collect();
-    ticket::complete(&text, &outputs, &mut reports);
+    report::complete(&text, &outputs, &mut reports);
     for mut report in reports {
         judge(&mut report);
         _ = document::text::piped(&document::host::document(&report));

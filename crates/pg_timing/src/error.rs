@@ -53,6 +53,11 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// Returns an error with this hint, unless the condition is met.
+pub fn require(is_met: bool, what: impl Into<String>, hint: impl Into<String>) -> Result<(), Error> {
+    if is_met { Ok(()) } else { Err(Error::new(what, hint)) }
+}
+
 /// Joins the lines of a message, because libpq and servers write several.
 pub fn one_line(text: &str) -> String {
     text.split('\n').map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")

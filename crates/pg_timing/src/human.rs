@@ -75,26 +75,18 @@ pub fn grouped(n: u64) -> String {
     with_spaces(&n.to_string())
 }
 
-fn with_spaces(digits: &str) -> String {
-    let mut grouped = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            grouped.push(' ');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
 /// Returns a rate in kHz, with spaces between thousands, and with all decimals of the number.
 pub fn khz(khz: f64) -> String {
-    let text = format!("{khz}");
-    let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
-    let grouped = with_spaces(whole);
-    match fraction {
-        Some(fraction) => format!("{grouped}.{fraction} kHz"),
-        None => format!("{grouped} kHz"),
+    format!("{} kHz", with_spaces(&khz.to_string()))
+}
+
+fn with_spaces(number: &str) -> String {
+    let whole = number.find('.').unwrap_or(number.len());
+    let mut grouped = number.to_string();
+    for at in (1..whole).rev().filter(|at| (whole - at).is_multiple_of(3)) {
+        grouped.insert(at, ' ');
     }
+    grouped
 }
 
 /// Returns a fraction as a percentage, with the digits that matter next to 1%.

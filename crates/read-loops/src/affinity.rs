@@ -94,7 +94,8 @@ pub use linux::{Pinned, allowed};
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub use unsupported::{Pinned, allowed};
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -13,10 +13,9 @@ pub trait ClockMeter {
     fn slice(&mut self, outside: &Outside, budget: &Budget);
     /// Measures the clock's step.
     fn measure_step(&mut self, budget: &Budget, limit: Nanos);
-    /// Reads one block with pg_test_timing's loop, and adds it to `classic`.
-    fn classic_block(&self, classic: &mut ClassicLoop) -> Block;
-    /// Like `classic_block`, but cuts each reading to whole thousands of ticks: microseconds of a nanosecond clock.
-    fn classic_block_in_thousands(&self, classic: &mut ClassicLoop) -> Block;
+    /// Reads one block with pg_test_timing's loop, and adds it to `classic`. `in_thousands` cuts each reading to whole
+    /// thousands of ticks: microseconds of a nanosecond clock.
+    fn classic_block(&self, classic: &mut ClassicLoop, in_thousands: bool) -> Block;
     /// Returns whether the clock is the CPU's counter. The ticks of all other clocks are nanoseconds.
     fn is_counter(&self) -> bool;
     /// Returns the totals and the step.
@@ -59,12 +58,11 @@ impl<C: Clock> ClockMeter for Meter<C> {
         self.step = Some(measure_step(&self.clock, budget, limit));
     }
 
-    fn classic_block(&self, classic: &mut ClassicLoop) -> Block {
-        classic.run(&self.clock)
-    }
-
-    fn classic_block_in_thousands(&self, classic: &mut ClassicLoop) -> Block {
-        classic.run_in_units::<C, 1000>(&self.clock)
+    fn classic_block(&self, classic: &mut ClassicLoop, in_thousands: bool) -> Block {
+        match in_thousands {
+            true => classic.run_in_units::<C, 1000>(&self.clock),
+            false => classic.run(&self.clock),
+        }
     }
 
     fn is_counter(&self) -> bool {
@@ -118,9 +116,9 @@ pub fn clock(name: &str, permission: Result<(), Refused>) -> Option<Box<dyn Cloc
 pub fn clocks(permission: Result<(), Refused>) -> Clocks {
     let mut clocks = Clocks::default();
     let vdso = permission.map_err(|why| format!("the vDSO reads the CPU's counter, and {why}"));
-    add(&mut clocks, SYSTEM, System::default(), MAIN, vdso.clone());
+    add(&mut clocks, SYSTEM, vdso.clone().map(|()| System::default()), MAIN, false);
     add_counters(&mut clocks);
-    add(&mut clocks, "system_syscall", SystemSyscall::default(), MINOR, Ok(()));
+    add(&mut clocks, "system_syscall", Ok(SystemSyscall::default()), MINOR, false);
     #[cfg(any(target_os = "linux", target_os = "android"))]
     add_existing::<{ libc::CLOCK_MONOTONIC_RAW }>(&mut clocks, "monotonic_raw", vdso.clone());
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -150,30 +148,25 @@ fn add_counters(clocks: &mut Clocks) {
     add_counter(clocks, cntvct, Cntvct::new(), MAIN);
 }
 
-fn add_counter<C: Clock + 'static>(clocks: &mut Clocks, name: &'static str, clock: Result<C, Refused>, weight: f64) {
-    match clock {
-        Ok(clock) => clocks.push(Ok(Box::new(Meter::new(name, clock, weight, true)))),
-        Err(why) => clocks.push(Err((name, why.to_string()))),
-    }
-}
-
 fn add<C: Clock + 'static>(
     clocks: &mut Clocks,
     name: &'static str,
-    clock: C,
+    clock: Result<C, String>,
     weight: f64,
-    permission: Result<(), String>,
+    is_counter: bool,
 ) {
-    match permission {
-        Ok(()) => clocks.push(Ok(Box::new(Meter::new(name, clock, weight, false)))),
-        Err(why) => clocks.push(Err((name, why))),
-    }
+    let meter = clock.map(|clock| Box::new(Meter::new(name, clock, weight, is_counter)) as Box<dyn ClockMeter>);
+    clocks.push(meter.map_err(|why| (name, why)));
+}
+
+fn add_counter<C: Clock + 'static>(clocks: &mut Clocks, name: &'static str, clock: Result<C, Refused>, weight: f64) {
+    add(clocks, name, clock.map_err(|why| why.to_string()), weight, true);
 }
 
 fn add_existing<const ID: libc::clockid_t>(clocks: &mut Clocks, name: &'static str, permission: Result<(), String>) {
     let clock = Posix::<ID>;
     let permission = if clock.exists() { permission } else { Err("this kernel does not have this clock".into()) };
-    add(clocks, name, clock, MINOR, permission);
+    add(clocks, name, permission.map(|()| clock), MINOR, false);
 }
 
 #[cfg(test)]
@@ -201,7 +194,7 @@ mod tests {
         assert_eq!((meter.record().0.buffers.len(), meter.clock.reads()), (1, 1024 + 2 * 256));
 
         let mut classic = ClassicLoop::default();
-        let block = meter.classic_block(&mut classic);
+        let block = meter.classic_block(&mut classic, false);
         assert_eq!((classic.reads, classic.ticks), (1024, block.last - block.first));
 
         meter.restart();

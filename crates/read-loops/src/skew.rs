@@ -182,7 +182,8 @@ pub fn join(lower: &Side, upper: &Side, step: i64) -> Option<Bounds> {
     Some(Bounds { low: all_bounds().min()?, high: all_bounds().max()?, passes, moving: true })
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::allowed;

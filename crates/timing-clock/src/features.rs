@@ -47,7 +47,10 @@ impl Features {
     /// Returns the properties that this CPU reports.
     #[cfg(target_arch = "x86_64")]
     pub fn of_this_cpu() -> Features {
-        Features::of(&raw_cpuid::CpuId::new())
+        Features::from_cpuid(|leaf, subleaf| {
+            let raw_cpuid::CpuIdResult { eax, ebx, ecx, edx } = raw_cpuid::native_cpuid::cpuid_count(leaf, subleaf);
+            [eax, ebx, ecx, edx]
+        })
     }
 
     /// Returns the default, because this architecture has no CPUID.
@@ -60,15 +63,11 @@ impl Features {
     /// and returns EAX, EBX, ECX and EDX: zeros for a leaf that does not exist.
     #[cfg(target_arch = "x86_64")]
     pub fn from_cpuid(leaf: impl Fn(u32, u32) -> [u32; 4] + Clone) -> Features {
-        let reader = move |number, subleaf| {
+        let reader = |number, subleaf| {
             let [eax, ebx, ecx, edx] = leaf(number, subleaf);
             raw_cpuid::CpuIdResult { eax, ebx, ecx, edx }
         };
-        Features::of(&raw_cpuid::CpuId::with_cpuid_reader(reader))
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn of<R: raw_cpuid::CpuIdReader>(cpuid: &raw_cpuid::CpuId<R>) -> Features {
+        let cpuid = raw_cpuid::CpuId::with_cpuid_reader(reader);
         let hypervisor = cpuid.get_feature_info().is_some_and(|f| f.has_hypervisor());
         let info = if hypervisor { cpuid.get_hypervisor_info() } else { None };
         Features {
@@ -77,7 +76,7 @@ impl Features {
             invariant: cpuid.get_advanced_power_mgmt_info().is_some_and(|f| f.has_invariant_tsc()),
             tsc_adjust: cpuid.get_extended_feature_info().is_some_and(|f| f.has_tsc_adjust_msr()),
             hypervisor,
-            hypervisor_signature: hypervisor.then(|| signature(cpuid)).flatten(),
+            hypervisor_signature: hypervisor.then(|| signature(leaf(0x4000_0000, 0))),
             leaf_15_hz: cpuid
                 .get_tsc_info()
                 .filter(|t| t.numerator() > 0 && t.denominator() > 0 && t.nominal_frequency() > 0)
@@ -93,32 +92,14 @@ impl Features {
 
 /// Returns the signature: up to twelve characters in EBX, ECX and EDX of leaf 0x40000000.
 #[cfg(target_arch = "x86_64")]
-fn signature<R: raw_cpuid::CpuIdReader>(cpuid: &raw_cpuid::CpuId<R>) -> Option<String> {
-    use raw_cpuid::Hypervisor::*;
-    let info = cpuid.get_hypervisor_info()?;
-    Some(match info.identify() {
-        KVM => "KVMKVMKVM".into(),
-        VMware => "VMwareVMware".into(),
-        HyperV => "Microsoft Hv".into(),
-        Xen => "XenVMMXenVMM".into(),
-        QEMU => "TCGTCGTCGTCG".into(),
-        Bhyve => "bhyve bhyve".into(),
-        QNX => "QNXQVMBSQG".into(),
-        ACRN => "ACRNACRNACRN".into(),
-        Unknown(ebx, ecx, edx) => {
-            let bytes: Vec<u8> = [ebx, ecx, edx].iter().flat_map(|r| r.to_le_bytes()).collect();
-            bytes
-                .iter()
-                .filter(|b| b.is_ascii_graphic() || **b == b' ')
-                .map(|b| *b as char)
-                .collect::<String>()
-                .trim()
-                .into()
-        }
-    })
+fn signature([_, ebx, ecx, edx]: [u32; 4]) -> String {
+    let bytes = [ebx, ecx, edx].into_iter().flat_map(u32::to_le_bytes);
+    let printable: String = bytes.filter(|b| b.is_ascii_graphic() || *b == b' ').map(char::from).collect();
+    printable.trim().into()
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(target_arch = "x86_64")]
+#[cfg(test)]
 mod tests {
     use super::*;
     type Leaf = (u32, [u32; 4]);

@@ -176,7 +176,8 @@ mod tests {
     }
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(target_arch = "x86_64")]
+#[cfg(test)]
 mod postgres19_tests {
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use super::connection::ConnectionArguments;
 use super::values::{Format, seconds};
-use super::{connection, interrupt, message, print, progress, show};
+use super::{connection, interrupt, print, progress, show};
 use crate::document;
 use crate::report::AdviseReport;
 use crate::server::advise::advise;
@@ -37,7 +37,7 @@ pub fn run(arguments: AdviseArguments) -> anyhow::Result<u8> {
     let report = match observe(&arguments) {
         Err(error) if arguments.nagios => {
             // The error also goes to stderr, with its hint.
-            print(&document::nagios::failed(&message(&error)))?;
+            print(&document::nagios::failed(&format!("{error:#}")))?;
             return Err(error);
         }
         report => report?,

@@ -1,15 +1,16 @@
 //! `pg_timing [check]`: measures this host's clocks, or reads a captured tree, and judges them.
 
-use super::values::{Format, limits, log_source, seconds};
-use super::{Hint, interrupt, print, progress, show};
+use super::input::{self, Input};
+use super::values::{Format, limits, seconds};
+use super::{interrupt, print, progress, show};
 use crate::document;
+use crate::error::Error;
 use crate::host::check::judge;
-use crate::host::facts::{Host, KernelLog, LogSource, capture};
+use crate::host::facts::{Host, KernelLog, capture};
 use crate::host::measure::Budget;
 use crate::host::survey;
 use crate::report::Report;
 use crate::report::thresholds::{Limits, Thresholds};
-use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use std::path::{Path, PathBuf};
 use timing_clock::Nanos;
@@ -20,10 +21,10 @@ const LEAST_S: f64 = 0.1;
 pub const DEFAULT_S: f64 = 4.0;
 const LONG_S: f64 = 300.0;
 
-const KERNEL_LOG_HINT: Hint = Hint("give the output of dmesg: sudo dmesg | pg_timing check --kernel-log -");
-const ROOT_HINT: Hint = Hint("give a captured tree: a directory that contains proc/ and sys/");
+const KERNEL_LOG_HINT: &str = "give the output of dmesg: sudo dmesg | pg_timing check --kernel-log -";
+const ROOT_HINT: &str = "give a captured tree: a directory that contains proc/ and sys/";
 
-const LIMITS_HINT: Hint = Hint("a warning comes first: give it the lower limit, as in -w read=100ns -c read=1us");
+const LIMITS_HINT: &str = "a warning comes first: give it the lower limit, as in -w read=100ns -c read=1us";
 
 const EXAMPLES: &str = "\
 Check this host if your user may not read the kernel log:
@@ -49,8 +50,8 @@ pub struct CheckArguments {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub root: Option<PathBuf>,
     /// Read the kernel log from FILE, or from stdin (-)
-    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, value_parser = log_source())]
-    pub kernel_log: Option<LogSource>,
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub kernel_log: Option<PathBuf>,
     /// Write the facts and measurements of this machine to DIR, for --root on another host; the host's name, serial
     /// numbers and addresses are left out
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "root")]
@@ -76,13 +77,11 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     let thresholds = Thresholds { warning, critical };
     if let Some(figure) = thresholds.contradiction() {
         let name = figure.name();
-        return Err(
-            anyhow!("the limit of {name} for a warning (-w) is above the one for critical (-c)").context(LIMITS_HINT)
-        );
+        let what = format!("the limit of {name} for a warning (-w) is above the one for critical (-c)");
+        return Err(Error::new(what, LIMITS_HINT).into());
     }
     let host = host(arguments.root.as_deref())?;
-    let source = arguments.kernel_log.as_ref().unwrap_or(&LogSource::Own);
-    let log = source.read(&host).map_err(|e| e.context(KERNEL_LOG_HINT))?;
+    let log = arguments.kernel_log.as_deref().map(kernel_log).unwrap_or_else(|| Ok(KernelLog::own(&host)))?;
     // Refuse an unusable name before the measurement, which takes seconds.
     let target = arguments.capture.as_deref().map(capture::Target::create).transpose()?;
     let limit = arguments.duration.unwrap_or(Nanos::from_secs(if arguments.long { LONG_S } else { DEFAULT_S }));
@@ -93,7 +92,8 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     };
     judge(&mut report);
     if let Some(target) = &target {
-        write_capture(&host, &log, &report, target)?;
+        interrupt::ignore_file_size_signal();
+        capture::write(&host, &log, &report, target)?;
     }
     match (arguments.nagios, arguments.format) {
         (true, _) => print(&document::nagios::check(&report, &thresholds))?,
@@ -104,11 +104,20 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     Ok(thresholds.severity(&report).exit_status())
 }
 
+/// In practice the kernel's ring buffer has at most 16 MB. A journal can contain more.
+const MAX_LOG_BYTES: u64 = 64 << 20;
+
+/// Reads the kernel log that the user named.
+fn kernel_log(path: &Path) -> Result<KernelLog, Error> {
+    let Input { name, bytes } = input::read(path, MAX_LOG_BYTES, KERNEL_LOG_HINT)?;
+    KernelLog::named(&bytes).map_err(|why| Error::new(format!("the kernel log {name} {why}"), KERNEL_LOG_HINT))
+}
+
 /// Returns the captured tree in `root`, or this machine.
 pub fn host(root: Option<&Path>) -> anyhow::Result<Host> {
     match root {
         Some(root) if !root.is_dir() => {
-            Err(anyhow!("--root \"{}\" is not a directory", root.display()).context(ROOT_HINT))
+            Err(Error::new(format!("--root \"{}\" is not a directory", root.display()), ROOT_HINT).into())
         }
         Some(root) => Ok(Host::captured(root.into())),
         None => Ok(Host::live()),
@@ -118,7 +127,7 @@ pub fn host(root: Option<&Path>) -> anyhow::Result<Host> {
 /// Measures this host for this time, and judges the result.
 pub fn this_host(limit: Nanos) -> anyhow::Result<Report> {
     let host = Host::live();
-    let log = LogSource::Own.read(&host)?;
+    let log = KernelLog::own(&host);
     let mut report = measure(limit, &host, &log)?;
     judge(&mut report);
     Ok(report)
@@ -129,10 +138,4 @@ fn measure(limit: Nanos, host: &Host, log: &KernelLog) -> anyhow::Result<Report>
     let bar = progress::bar("measuring");
     let budget = Budget::new(limit, &stop);
     Ok(survey::live(host, log, limit, &budget, &mut |done| progress::show(bar.as_ref(), done)))
-}
-
-fn write_capture(host: &Host, log: &KernelLog, report: &Report, target: &capture::Target) -> anyhow::Result<()> {
-    let lines = log.entries.known().map(|entries| entries.lines_about_clocks()).unwrap_or_default();
-    interrupt::ignore_file_size_signal();
-    capture::write(host, &lines, report, target)
 }

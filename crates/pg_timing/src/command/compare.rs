@@ -2,23 +2,22 @@
 
 use super::input::{self, Input};
 use super::values::Format;
-use super::{Hint, print, show};
+use super::{print, show};
 use crate::document;
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::host::check::judge;
 use crate::host::pg_test_timing::{parse, report::report};
 use crate::report::Report;
 use crate::report::compare::compare;
 use crate::report::document::{Document, read_all};
-use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use std::path::{Path, PathBuf};
 
 /// A report of check has some 30 kB.
 const MAX_BYTES: u64 = 16 << 20;
 
-const INPUT_HINT: Hint =
-    Hint("give the output of pg_timing check --format json, or of pg_test_timing from any PostgreSQL version");
+const INPUT_HINT: &str =
+    "give the output of pg_timing check --format json, or of pg_test_timing from any PostgreSQL version";
 
 const RULE: &str = "\
 A figure changed if the difference exceeds the noise. The column \"noise\" is the largest difference that counts as the same. \
@@ -51,14 +50,10 @@ pub struct CompareArguments {
 }
 
 pub fn run(arguments: CompareArguments) -> anyhow::Result<u8> {
-    if [&arguments.before, &arguments.after].iter().all(|path| path.as_os_str() == "-") {
-        return Err(
-            anyhow!("only one of the reports can come from stdin").context(Hint("give a file for the other one"))
-        );
-    }
-    let before = read(&arguments.before)?;
-    let after = read(&arguments.after)?;
-    let comparison = compare((&name(&arguments.before), &before), (&name(&arguments.after), &after));
+    let is_twice = [&arguments.before, &arguments.after].iter().all(|path| path.as_os_str() == "-");
+    require(!is_twice, "only one of the reports can come from stdin", "give a file for the other one")?;
+    let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
+    let comparison = compare((&before.0, &before.1), (&after.0, &after.1));
     match arguments.format {
         Format::Text => show(&document::compare::document(&comparison))?,
         Format::Json => print(&crate::json::json(&comparison))?,
@@ -66,29 +61,30 @@ pub fn run(arguments: CompareArguments) -> anyhow::Result<u8> {
     Ok(comparison.verdict.effect.exit_status())
 }
 
-fn name(path: &Path) -> String {
-    if path.as_os_str() == "-" { "stdin".into() } else { path.display().to_string() }
-}
-
-/// Returns the only report in a file, with its findings. Another version may have written it, so this one decides them.
-fn read(path: &Path) -> anyhow::Result<Report> {
+/// Returns the only report in a file, with its findings and the file's name. Another version may have written it, so this one
+/// decides the findings.
+fn read(path: &Path) -> Result<(String, Report), Error> {
     let Input { name, bytes } = input::read(path, MAX_BYTES, INPUT_HINT)?;
     let mut reports = if is_json(&bytes) {
-        read_all(&bytes).map_err(|Error { what, hint, .. }| Error::new(format!("{name} {what}"), hint))?
+        read_all(&name, &bytes)?
     } else {
         // The output is ASCII. Text around it may have another encoding.
-        let outputs =
-            parse(&String::from_utf8_lossy(&bytes)).map_err(|e| anyhow!("{name}: {e}").context(INPUT_HINT))?;
+        let outputs = parse(&String::from_utf8_lossy(&bytes));
+        let outputs = outputs.map_err(|why| Error::new(format!("{name}: {why}"), INPUT_HINT))?;
         outputs.iter().map(|output| Document::Host(report(output).into())).collect()
     };
     match (reports.pop(), reports.len()) {
         (Some(Document::Host(mut report)), 0) => {
             judge(&mut report);
-            Ok(*report)
+            let name =
+                path.file_name().filter(|name| *name != "-").map_or("stdin".into(), |name| name.to_string_lossy());
+            Ok((name.into(), *report))
         }
-        (Some(_), 0) => Err(anyhow!("{name} is a report of explain, which cannot be compared").context(INPUT_HINT)),
-        (_, others) => Err(anyhow!("{name} contains {} reports, and compare needs one", others + 1)
-            .context(Hint("put each report into its own file"))),
+        (Some(_), 0) => Err(Error::new(format!("{name} is a report of explain, which cannot be compared"), INPUT_HINT)),
+        (_, others) => Err(Error::new(
+            format!("{name} contains {} reports, and compare needs one", others + 1),
+            "put each report into its own file",
+        )),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::connection::{self, ConnectionArguments};
 use super::values::{DAY_S, count, number};
-use super::{Hint, NOT_DONE, input, interrupt, note, output, print, progress};
+use super::{NOT_DONE, input, interrupt, note, output, print, progress};
 use crate::document::{self, Document, explain::ExplainText, html, log, pages};
 use crate::error::Error;
 use crate::host::check::judge;
@@ -12,7 +12,6 @@ use crate::plan::{Explained, Inputs, ServerClock, writer};
 use crate::report::{ExplainReport, Measured, PlanFormat, Report, SYSTEM, SkippedPlans};
 use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
 use crate::server::node_read;
-use anyhow::anyhow;
 use clap::{Args, ValueEnum, ValueHint};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -235,21 +234,22 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, bool)>
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The hint if the statement is missing.
-const HINT: Hint = Hint("give the statement with -c, in a file with -f FILE, or on stdin with -f -");
+const HINT: &str = "give the statement with -c, in a file with -f FILE, or on stdin with -f -";
 
 /// Returns the error for a format that shows a plan, if there is no statement.
 fn no_plan() -> Error {
-    Error::new("the formats plan-text and plan-json need a statement or a plan", HINT.0)
+    Error::new("the formats plan-text and plan-json need a statement or a plan", HINT)
 }
 
 /// Returns the statement with its values, and the lines before it.
 fn script(arguments: &ExplainArguments) -> anyhow::Result<Option<Script>> {
     let is_missing = arguments.command.is_empty() && arguments.file.is_none();
     if let Some(text) = arguments.connection.database.as_deref().filter(|text| is_missing && is_statement(text)) {
-        return Err(anyhow!("\"{text}\" looks like a statement, and stands where a database is expected").context(HINT));
+        let what = format!("\"{text}\" looks like a statement, and stands where a database is expected");
+        return Err(Error::new(what, HINT).into());
     }
     if is_missing && !arguments.param.is_empty() {
-        return Err(anyhow!("--param needs a statement").context(HINT));
+        return Err(Error::new("--param needs a statement", HINT).into());
     }
     if is_missing && arguments.format.plan().is_some() {
         return Err(no_plan().into());
@@ -278,15 +278,15 @@ fn texts(arguments: &ExplainArguments) -> anyhow::Result<Vec<String>> {
         return Ok(Vec::new());
     };
     let input = input::read(file, MAX_STATEMENT_BYTES, HINT)?;
-    String::from_utf8(input.bytes)
-        .map(|text| vec![text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text).into()])
-        .map_err(|_| anyhow!("{} is not UTF-8 text", input.name).context(Hint("convert it, for example with iconv")))
+    String::from_utf8(input.bytes).map(|text| vec![text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text).into()]).map_err(
+        |_| Error::new(format!("{} is not UTF-8 text", input.name), "convert it, for example with iconv").into(),
+    )
 }
 
 /// A report has at most some hundred bytes per CPU and per bin of a histogram. Its parser needs up to 50 times its size.
 const MAX_REPORT_BYTES: u64 = 4 << 20;
 
-const HOST_REPORT_HINT: Hint = Hint("run on the server's host: pg_timing --format json > FILE");
+const HOST_REPORT_HINT: &str = "run on the server's host: pg_timing --format json > FILE";
 
 /// Prints the overhead of captured plans, from the read cost, the host report or the plain time: of those that the options ask for,
 /// or of the last usable plan. Returns the exit status.
@@ -324,7 +324,7 @@ fn run_plans(arguments: &ExplainArguments) -> anyhow::Result<u8> {
         let report = log.totals();
         progress::show(bar.as_ref(), 1.0);
         let report = report?;
-        let page = || html::page(log::TITLE, log::document(&report), None);
+        let page = || html::page(log::TITLE, &log::document(&report), None);
         print(&render(&report, || log::document(&report), page, format).ok_or_else(no_single_plan)?)?;
         return Ok(status(&report.skipped, report.is_incomplete || !report.hosts.is_empty()));
     }
@@ -404,13 +404,13 @@ fn status(skipped: &[SkippedPlans], has_gaps: bool) -> u8 {
 
 fn read_host_report(path: &Path) -> anyhow::Result<Report> {
     let input = input::read(path, MAX_REPORT_BYTES, HOST_REPORT_HINT)?;
-    let mut report = Report::from_json(&input.bytes)
-        .ok_or_else(|| anyhow!("{} is not a host report", input.name).context(HOST_REPORT_HINT))?;
+    let error = |why: &str| Error::new(format!("{} {why}", input.name), HOST_REPORT_HINT);
+    let mut report = Report::from_json(&input.bytes).ok_or_else(|| error("is not a host report"))?;
     if report.read_cost_ns(SYSTEM).is_none() {
-        return Err(anyhow!("{} has no read cost of the system clock", input.name).context(HOST_REPORT_HINT));
+        return Err(error("has no read cost of the system clock").into());
     }
     if let Err(why) = Measured::of(&report).plausible() {
-        return Err(anyhow!("{} is a damaged host report: {why}", input.name).context(HOST_REPORT_HINT));
+        return Err(error(&format!("is a damaged host report: {why}")).into());
     }
     // Another version may have written it, or only the figures.
     judge(&mut report);

@@ -1,7 +1,6 @@
 //! Reads a command's input from a file or from stdin.
 
-use super::Hint;
-use anyhow::anyhow;
+use crate::error::Error;
 use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -20,7 +19,7 @@ pub fn stdin_may_have_text() -> bool {
 
 /// Reads a file, or stdin if the path is `-`. An input of more than `max_bytes` is an error with the given hint: the
 /// user probably gave the wrong file.
-pub fn read(path: &Path, max_bytes: u64, too_long_hint: Hint) -> anyhow::Result<Input> {
+pub fn read(path: &Path, max_bytes: u64, too_long_hint: &str) -> Result<Input, Error> {
     let stdin = path.as_os_str() == "-";
     let name = if stdin { "stdin".into() } else { format!("\"{}\"", path.display()) };
     let mut bytes = Vec::new();
@@ -29,10 +28,10 @@ pub fn read(path: &Path, max_bytes: u64, too_long_hint: Hint) -> anyhow::Result<
         false => std::fs::File::open(path).and_then(|file| file.take(max_bytes + 1).read_to_end(&mut bytes)),
     };
     read.map_err(|e| {
-        anyhow!("could not read {name}: {}", crate::human::reason(&e)).context(Hint("give a file, or - for stdin"))
+        Error::new(format!("could not read {name}: {}", crate::human::reason(&e)), "give a file, or - for stdin")
     })?;
     if bytes.len() as u64 > max_bytes {
-        return Err(anyhow!("{name} is longer than {} MB", max_bytes >> 20).context(too_long_hint));
+        return Err(Error::new(format!("{name} is longer than {} MB", max_bytes >> 20), too_long_hint));
     }
     Ok(Input { name, bytes })
 }

@@ -24,16 +24,6 @@ use std::io::{ErrorKind, IsTerminal, Write};
 /// The exit status after a usage error, and of a command that did not do its work.
 const NOT_DONE: u8 = 3;
 
-/// The hint that is attached to an error.
-#[derive(Debug)]
-struct Hint(&'static str);
-
-impl std::fmt::Display for Hint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
 /// Returns whether terminals show UTF-8 in the user's locale, which has a name like `en_US.UTF-8`.
 fn is_utf8() -> bool {
     let names = ["LC_ALL", "LC_CTYPE", "LANG"];
@@ -74,17 +64,10 @@ pub fn finish(result: anyhow::Result<u8>) -> u8 {
 
 /// Prints `pg_timing: error: ...` and the error's hint on stderr. Returns the exit status.
 fn report_error(error: &anyhow::Error) -> u8 {
-    let attached_hint = error.downcast_ref::<Hint>().map(|Hint(text)| *text);
-    let own_hint = error.downcast_ref::<Error>().map(|error| error.hint.as_str());
-    print_error(&message(error), attached_hint.or(own_hint).unwrap_or_default());
+    let hint = error.downcast_ref::<Error>().map_or("", |error| error.hint.as_str());
+    // The alternate form contains the causes of the error.
+    print_error(&format!("{error:#}"), hint);
     NOT_DONE
-}
-
-/// Returns the error with its causes, without its hint.
-fn message(error: &anyhow::Error) -> String {
-    // The hint is the outermost context. The error itself follows it in the chain.
-    let hints = usize::from(error.downcast_ref::<Hint>().is_some());
-    error.chain().skip(hints).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Prints an error in one line, and its hint in another one if it has any.

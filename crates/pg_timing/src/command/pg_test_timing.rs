@@ -35,11 +35,8 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
     let format = match format() {
         Ok(format) => format,
         Err(value) => {
-            let mut stderr = std::io::stderr();
-            let message = format!("{name}: invalid value for environment variable {FORMAT}: \"{value}\"");
-            _ = writeln!(stderr, "{}", escape::line(&message));
-            _ = writeln!(stderr, "hint: set it to 19 or classic, or unset it");
-            return FAILED;
+            let what = format!("invalid value for environment variable {FORMAT}: \"{value}\"");
+            return failed(&name, &what, "hint: set it to 19 or classic, or unset it\n");
         }
     };
     let outcome = match request(&name, arguments, format) {
@@ -48,19 +45,17 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
         Request::Version => print(&version(format)).map(|()| Ended::Done),
         Request::Test(options) => interrupt::flag().and_then(|stop| test(&options, &stop, &mut print)),
     };
-    match outcome {
-        Ok(outcome) => {
-            if is_done(outcome, &format!("{name}: ")) {
-                0
-            } else {
-                FAILED
-            }
-        }
-        Err(error) => {
-            _ = writeln!(std::io::stderr(), "{}", escape::line(&format!("{name}: {error}")));
-            FAILED
-        }
+    match outcome.map(|outcome| is_done(outcome, &format!("{name}: "))) {
+        Ok(true) => 0,
+        Ok(false) => FAILED,
+        Err(error) => failed(&name, &error.to_string(), ""),
     }
+}
+
+/// Prints an error, and a hint in another line. Returns the exit status.
+fn failed(name: &str, what: &str, hint: &str) -> u8 {
+    _ = write!(std::io::stderr(), "{}\n{hint}", escape::line(&format!("{name}: {what}")));
+    FAILED
 }
 
 /// Returns the format that the environment selects, or the invalid value.

@@ -2,19 +2,19 @@
 
 use super::input::{self, Input};
 use super::values::Format;
-use super::{Hint, output, print};
+use super::{output, print};
 use crate::document;
+use crate::error::Error;
 use crate::host::check::judge;
-use crate::host::pg_test_timing::{KERNEL_LOG, parse, report, ticket};
+use crate::host::pg_test_timing::{KERNEL_LOG, parse, report};
 use crate::report::{Report, Severity};
-use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
 /// pg_test_timing prints at most a few thousand lines.
 const MAX_BYTES: u64 = 16 << 20;
 
-const TOO_LONG_HINT: Hint = Hint("cut out the part that pg_test_timing printed");
+const TOO_LONG_HINT: &str = "cut out the part that pg_test_timing printed";
 
 const EXAMPLES: &str = "\
 Judge the clock of a host that has pg_test_timing, but not pg_timing:
@@ -36,13 +36,14 @@ pub fn run(arguments: ReadArguments) -> anyhow::Result<u8> {
     // The output is ASCII. Text around it may have another encoding.
     let text = String::from_utf8_lossy(&bytes);
     let outputs = parse(&text).map_err(|why| {
-        anyhow!("{name}: {why}").context(Hint(match why {
+        let hint = match why {
             KERNEL_LOG => "for a kernel log, type: pg_timing check --kernel-log FILE",
             _ => "give the output of pg_test_timing, from any PostgreSQL version",
-        }))
+        };
+        Error::new(format!("{name}: {why}"), hint)
     })?;
     let mut reports: Vec<Report> = outputs.iter().map(report::report).collect();
-    ticket::complete(&text, &outputs, &mut reports);
+    report::complete(&text, &outputs, &mut reports);
     reports.iter_mut().for_each(judge);
     // Each output of pg_test_timing becomes one document.
     print(&match arguments.format {

@@ -1,9 +1,9 @@
 //! `pg_timing report`: writes one web page about this host, or about the reports in JSON files.
 
 use super::input::{self, Input};
-use super::{Hint, check, interrupt, print};
+use super::{check, interrupt, print};
 use crate::document::pages::{Entry, of_entries};
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::output_file::OutputFile;
 use crate::report::document::{Document, read_all};
 use clap::{Args, ValueHint};
@@ -13,7 +13,7 @@ use timing_clock::Nanos;
 /// A report has some ten KB, or some MB if its plan has thousands of nodes. The parser needs up to 50 times its size.
 const MAX_BYTES: u64 = 16 << 20;
 
-const TOO_LONG_HINT: Hint = Hint("give the JSON output of pg_timing, and several files if you have many reports");
+const TOO_LONG_HINT: &str = "give the JSON output of pg_timing, and several files if you have many reports";
 
 const EXAMPLES: &str = "\
 Write a page about this host:
@@ -62,21 +62,17 @@ pub fn run(arguments: ReportArguments) -> anyhow::Result<u8> {
 
 /// Opens the file for the page. Refuses the name of a JSON file: if the name after -o is forgotten, the first report stands
 /// there, and the page would replace it.
-fn open(path: &Path) -> anyhow::Result<OutputFile> {
-    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
-        let what =
-            format!("could not write \"{}\": the page is HTML, and this is the name of a JSON file", path.display());
-        return Err(
-            Error::new(what, "name the page like report.html: pg_timing report -o report.html FILE.json").into()
-        );
-    }
-    Ok(OutputFile::to_replace(path)?)
+fn open(path: &Path) -> Result<OutputFile, Error> {
+    let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let what = format!("could not write \"{}\": the page is HTML, and this is the name of a JSON file", path.display());
+    require(!is_json, what, "name the page like report.html: pg_timing report -o report.html FILE.json")?;
+    OutputFile::to_replace(path)
 }
 
 /// Returns the reports in a file.
 fn entries(path: &Path) -> anyhow::Result<Vec<Entry>> {
     let Input { name, bytes } = input::read(path, MAX_BYTES, TOO_LONG_HINT)?;
-    let documents = read_all(&bytes).map_err(|Error { what, hint, .. }| Error::new(format!("{name} {what}"), hint))?;
+    let documents = read_all(&name, &bytes)?;
     let name = name.trim_matches('"');
     let number = documents.len();
     let label = |nth: usize| if number == 1 { name.to_string() } else { format!("{name}, {nth} of {number}") };

@@ -3,8 +3,8 @@
 use super::values::{count, number};
 use super::{NOT_DONE, interrupt};
 use crate::host::pg_test_timing::{Ended, Format, Options, run as test};
+use clap::Args;
 use clap::builder::TypedValueParser;
-use clap::{Args, ValueEnum};
 use std::io::Write;
 
 const EXAMPLES: &str = "\
@@ -22,30 +22,13 @@ pub struct TestArguments {
     pub cutoff: f64,
     /// Output format
     #[arg(long, value_enum, default_value = "19")]
-    pub format: TestFormat,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TestFormat {
-    /// as in PostgreSQL 19: nanoseconds, every clock
-    #[value(name = "19")]
-    Nineteen,
-    /// as in PostgreSQL 15 to 18: microseconds, the system clock
-    Classic,
-    Json,
+    pub format: Format,
 }
 
 pub fn run(arguments: TestArguments) -> anyhow::Result<u8> {
     let stop = interrupt::flag()?;
-    let options = Options {
-        duration_s: arguments.duration,
-        cutoff: arguments.cutoff,
-        format: match arguments.format {
-            TestFormat::Nineteen => Format::Nineteen,
-            TestFormat::Classic => Format::Classic,
-            TestFormat::Json => Format::Json,
-        },
-    };
+    let TestArguments { duration, cutoff, format } = arguments;
+    let options = Options { duration_s: duration, cutoff, format };
     let outcome = test(&options, &stop, &mut super::print)?;
     Ok(if is_done(outcome, "") { 0 } else { NOT_DONE })
 }

@@ -1,9 +1,8 @@
 //! Values of options that several commands take, and the parsers of values with their ranges.
 
-use crate::host::facts::LogSource;
 use crate::report::thresholds::{Limits, Watched};
 use clap::ValueEnum;
-use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::builder::TypedValueParser;
 use std::ops::RangeInclusive;
 use timing_clock::Nanos;
 
@@ -36,14 +35,6 @@ pub fn count(most: u64) -> impl TypedValueParser<Value = u64> {
         Ok(number) if (1..=most).contains(&number) => Ok(number),
         _ => Err(format!("must be a whole number between 1 and {most}")),
     }
-}
-
-/// Returns a parser of a file name, or - for stdin.
-pub fn log_source() -> impl TypedValueParser<Value = LogSource> {
-    PathBufValueParser::new().map(|path| match path.as_os_str() == "-" {
-        true => LogSource::Stdin,
-        false => LogSource::File(path),
-    })
 }
 
 /// A unit, and its size in the unit of the figure.

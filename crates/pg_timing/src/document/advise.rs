@@ -1,13 +1,8 @@
 //! The result of `advise`: the verdict, one row per setting, and the lines for postgresql.conf.
 
-use super::{Block, Column, Document, Facts, Place, Row, Table, Verdict};
-use crate::document::columns::columns;
+use super::{Block, Column, Document, Facts, Place, Row, Table};
 use crate::human::{PLUS_MINUS, count, duration, percent_range};
 use crate::report::{Action, AdviseReport, EventsAre, ReadCost, SettingAdvice};
-
-/// Columns of the screen. A longer name has its own line, and a longer value is cut.
-const NAME: usize = 26;
-const VALUE: usize = 10;
 
 const LEGEND: &str =
     "of a core: time for clock reads with the present executions and CPUs; for a setting that is off: if it were on";
@@ -15,10 +10,10 @@ const LEGEND: &str =
 pub fn document(report: &AdviseReport) -> Document {
     let mut clocks = vec![("clock", read(&report.read))];
     clocks.extend(report.node_read.as_ref().map(|node| ("", format!("plan nodes: {}", read(node)))));
-    let [name, now, advice] = ["setting", "now", "advice"].map(Column::left);
+    let [advice, setting] = ["advice", "setting"].map(Column::left);
     let [per_s, share] = ["per s", "of a core"].map(Column::right);
     let table = Table {
-        columns: vec![name.at(Place::Name(NAME)), now, per_s, share, advice],
+        columns: vec![per_s, share, advice, setting.at(Place::Tree)],
         rows: report.settings.iter().map(row).collect(),
         note: LEGEND.into(),
         ..Table::default()
@@ -26,7 +21,7 @@ pub fn document(report: &AdviseReport) -> Document {
     let server =
         format!("PostgreSQL {}, {}: observed for {:.1} s", report.server_version, report.server, report.window_s);
     let mut blocks = vec![
-        Block::Verdict(Verdict::from(&report.verdict)),
+        Block::from(&report.verdict),
         Block::Text(server),
         Block::Facts(Facts::new(11, clocks)),
         Block::Table(table),
@@ -55,20 +50,15 @@ fn read(read: &ReadCost) -> String {
 }
 
 fn row(setting: &SettingAdvice) -> Row {
+    let per_s = setting.events_per_s.map_or("-".into(), |per_s| {
+        let least = if setting.events_are == EventsAre::AtLeast { ">= " } else { "" };
+        match per_s {
+            n if n > 0.0 && n < 9.95 => format!("{least}{n:.1}"),
+            n => format!("{least}{}", count(n.round() as u64)),
+        }
+    });
     let share = setting.core_share.map_or_else(|| "-".into(), |share| percent_range(share.low, share.high));
-    Row::new([setting.name.clone(), value(setting), events(setting), share, advice(setting).into()])
-}
-
-/// Returns the value without the part in parentheses, if it is too long. A note has the whole value.
-fn value(setting: &SettingAdvice) -> String {
-    match is_cut(setting) {
-        true => setting.value.split(" (").next().unwrap_or_default().chars().take(VALUE).collect(),
-        false => setting.value.clone(),
-    }
-}
-
-fn is_cut(setting: &SettingAdvice) -> bool {
-    columns(&setting.value) > VALUE
+    Row::new([per_s, share, advice(setting).into(), format!("{} = {}", setting.name, setting.value)])
 }
 
 fn advice(setting: &SettingAdvice) -> &'static str {
@@ -88,29 +78,12 @@ fn advice(setting: &SettingAdvice) -> &'static str {
 /// Returns what the table does not show: why an advice was not determined, advice without figures, and the answer about log_timing.
 fn notes(setting: &SettingAdvice) -> Vec<(&'static str, String)> {
     let is_clear = matches!(setting.advice, Action::Keep | Action::TurnOn | Action::TurnOff);
-    let has_more = is_cut(setting) || setting.name == "auto_explain.log_timing";
-    if is_clear && !has_more && setting.core_share.is_some() {
+    if is_clear && setting.name != "auto_explain.log_timing" && setting.core_share.is_some() {
         return Vec::new();
     }
     let text = setting.summary.strip_prefix("not determined: ").unwrap_or(&setting.summary);
-    let value = if is_cut(setting) { format!(" = {}", setting.value) } else { String::new() };
-    let note = ("-", format!("{}{value}: {text}", setting.name));
+    let note = ("-", format!("{}: {text}", setting.name));
     [note].into_iter().chain(setting.hint.iter().map(|hint| ("  hint:", hint.clone()))).collect()
-}
-
-fn events(setting: &SettingAdvice) -> String {
-    match (setting.events_per_s, setting.events_are) {
-        (Some(per_s), EventsAre::AtLeast) => format!(">= {}", number(per_s)),
-        (Some(per_s), _) => number(per_s),
-        (None, _) => "-".into(),
-    }
-}
-
-fn number(per_s: f64) -> String {
-    match per_s {
-        n if n > 0.0 && n < 9.95 => format!("{n:.1}"),
-        n => count(n.round() as u64),
-    }
 }
 
 /// Returns the lines for postgresql.conf, each with its undo.

@@ -1,6 +1,6 @@
 //! The result of `explain` on one statement or plan: the answer, where the time goes, the plan, and the facts.
 
-use super::columns::cut;
+use super::text::cut;
 use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Shares, Table, fraction, one_line};
 use crate::human::{PLUS_MINUS, count, duration, percent};
 use crate::report::{

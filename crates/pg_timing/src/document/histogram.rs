@@ -12,54 +12,19 @@ const LEFT: f64 = 34.0;
 const RIGHT: f64 = 308.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 108.0;
-/// A label like `100 ns` is about 38 pixels wide.
-const LABEL_WIDTH: f64 = 52.0;
 /// The height of a row with one read, in powers of ten: log(1) alone would be 0.
 const ONE_READ: f64 = 0.5;
+/// The end of the axis of times: 1 s. Longer times are shown there. All pictures have this axis, so that a reader can compare
+/// hosts.
+const LONGEST_NS: f64 = 1e9;
+/// The labeled times. Their distance is wider than a label like `100 ns`, which takes about 38 pixels.
+const TIMES_NS: [f64; 5] = [1.0, 1e2, 1e4, 1e6, 1e8];
+/// The labeled counts.
+const COUNTS: [(u64, &str); 4] =
+    [(1_000, "1 k"), (1_000_000, "1 M"), (1_000_000_000, "1 G"), (1_000_000_000_000, "1 T")];
 
-/// The axes of all histograms of a host, so that a reader can compare them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Axes {
-    /// the longest time in powers of two, in ns
-    octaves: f64,
-    /// the highest count
-    most: u64,
-}
-
-impl Axes {
-    /// Returns axes for these clocks.
-    pub fn of<'a>(clocks: impl IntoIterator<Item = &'a ClockReport>) -> Axes {
-        // At least 1 ms, which is 2 to the power of 20 ns: then quiet and busy hosts have similar pictures.
-        let mut axes = Axes { octaves: 20.0, most: 1 };
-        for row in clocks.into_iter().flat_map(rows) {
-            axes.octaves = axes.octaves.max(row.end_ns.log2());
-            axes.most = axes.most.max(row.count);
-        }
-        axes
-    }
-
-    fn x(&self, ns: f64) -> f64 {
-        LEFT + (RIGHT - LEFT) * (ns.max(1.0).log2() / self.octaves).min(1.0)
-    }
-
-    fn y(&self, count: u64) -> f64 {
-        let height = |count: u64| (count as f64).log10() + ONE_READ;
-        BOTTOM - (BOTTOM - TOP) * height(count) / height(self.most)
-    }
-
-    /// Returns the labeled times: powers of 100 ns, or of more if the labels would touch.
-    fn times(&self) -> Vec<f64> {
-        let decade = (RIGHT - LEFT) / self.octaves * 10f64.log2();
-        let step = if 2.0 * decade >= LABEL_WIDTH { 2 } else { (LABEL_WIDTH / decade).ceil() as i32 };
-        let powers = (0..).step_by(step as usize).map(|power| 10f64.powi(power));
-        powers.take_while(|ns| ns.log2() <= self.octaves).collect()
-    }
-
-    /// Returns the labeled counts: thousands, millions and so on.
-    fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
-        let labels = ["1 k", "1 M", "1 G", "1 T", "1 P", "1 E"].into_iter();
-        labels.zip(1..).map(|(label, power)| (1000u64.pow(power), label)).take_while(|(count, _)| *count <= self.most)
-    }
+fn x(ns: f64) -> f64 {
+    LEFT + (RIGHT - LEFT) * (ns.max(1.0).ln() / LONGEST_NS.ln()).min(1.0)
 }
 
 /// A row with reads.
@@ -93,18 +58,19 @@ pub struct Histogram {
     name: String,
     median_ns: Option<f64>,
     rows: Vec<Row>,
-    axes: Axes,
+    /// the highest count of all clocks of the host, so that a reader can compare them
+    most: u64,
 }
 
 impl Histogram {
-    /// Returns the histograms of some clocks, with axes for all clocks of the host.
+    /// Returns the histograms of some clocks of a host.
     pub fn all(clocks: &[&ClockReport], of_host: &[ClockReport]) -> Option<Block> {
-        let axes = Axes::of(of_host);
+        let most = of_host.iter().flat_map(rows).map(|row| row.count).fold(1, u64::max);
         let histogram = |clock: &&ClockReport| Histogram {
             name: clock.name.clone(),
             median_ns: clock.percentiles.map(|p| p.p50_ns),
             rows: rows(clock).collect(),
-            axes,
+            most,
         };
         let shown: Vec<Histogram> =
             clocks.iter().map(histogram).filter(|histogram| !histogram.rows.is_empty()).collect();
@@ -115,31 +81,36 @@ impl Histogram {
         self.rows.iter().any(|row| row.is_gap)
     }
 
+    fn y(&self, count: u64) -> f64 {
+        let height = |count: u64| (count as f64).log10() + ONE_READ;
+        BOTTOM - (BOTTOM - TOP) * height(count) / height(self.most)
+    }
+
     /// Returns the picture with its caption.
     pub fn figure(&self) -> Markup {
-        let Histogram { name, median_ns, rows, axes } = self;
+        let Histogram { name, median_ns, rows, most } = self;
         html! {
             figure {
                 figcaption { b { (name) } @if let Some(ns) = median_ns { ": median " (duration(*ns)) } }
                 svg role="img" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
                     title { "Times of " (name) " from one reading to the next" }
                     desc { (described(rows)) }
-                    @for (labeled, label) in axes.counts() {
-                        @let y = axes.y(labeled);
+                    @for (labeled, label) in COUNTS.iter().filter(|(labeled, _)| labeled <= most) {
+                        @let y = self.y(*labeled);
                         line.grid x1=(LEFT) x2=(RIGHT) y1=(pixels(y)) y2=(pixels(y)) {}
                         text x=(LEFT - 5.0) y=(pixels(y + 4.0)) text-anchor="end" { (label) }
                     }
                     @for row in rows {
-                        @let (x, y) = (axes.x(row.start_ns), axes.y(row.count));
-                        rect class=(if row.is_gap { "gap" } else { "bin" }) x=(pixels(x)) y=(pixels(y))
+                        @let (left, y) = (x(row.start_ns), self.y(row.count));
+                        rect class=(if row.is_gap { "gap" } else { "bin" }) x=(pixels(left)) y=(pixels(y))
                             // A pixel remains free between two rows.
-                            width=(pixels((axes.x(row.end_ns) - x - 1.0).max(1.0))) height=(pixels(BOTTOM - y)) {}
+                            width=(pixels((x(row.end_ns) - left - 1.0).max(1.0))) height=(pixels(BOTTOM - y)) {}
                     }
                     line.axis x1=(LEFT) x2=(RIGHT) y1=(BOTTOM) y2=(BOTTOM) {}
-                    @for ns in axes.times() {
-                        @let x = axes.x(ns);
-                        line.axis x1=(pixels(x)) x2=(pixels(x)) y1=(BOTTOM) y2=(BOTTOM + 4.0) {}
-                        text x=(pixels(x)) y=(BOTTOM + 17.0) text-anchor="middle" { (duration(ns)) }
+                    @for ns in TIMES_NS {
+                        @let x = pixels(x(ns));
+                        line.axis x1=(x) x2=(x) y1=(BOTTOM) y2=(BOTTOM + 4.0) {}
+                        text x=(x) y=(BOTTOM + 17.0) text-anchor="middle" { (duration(ns)) }
                     }
                 }
             }
@@ -187,14 +158,13 @@ mod tests {
         for rows in [&[(0, 1)][..], &[(u64::MAX, u64::MAX)], &[(7, 1), (3, 5), (7, 2)], &[(1, u64::MAX), (u64::MAX, 1)]]
         {
             let clock = clock(rows);
-            let axes = Axes::of([&clock]);
-            for row in super::rows(&clock) {
-                let (x, y) = (axes.x(row.end_ns), axes.y(row.count));
+            let Some(Block::Histograms(pictures)) = Histogram::all(&[&clock], std::slice::from_ref(&clock)) else {
+                panic!()
+            };
+            for row in &pictures[0].rows {
+                let (x, y) = (x(row.end_ns), pictures[0].y(row.count));
                 assert!((LEFT..=RIGHT).contains(&x) && (TOP - 0.01..=BOTTOM).contains(&y), "{rows:?}: {x}, {y}");
             }
-            let times = axes.times();
-            let positions: Vec<f64> = times.iter().map(|ns| axes.x(*ns)).collect();
-            assert!(positions.windows(2).all(|two| two[1] - two[0] >= LABEL_WIDTH - 1.0), "{positions:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A host's report, of `check` and `read`.
 
 use super::histogram::Histogram;
-use super::{Bar, Block, Cell, Column, Document, Fact, Facts, Row, Table, Verdict, fraction};
+use super::{Block, Cell, Column, Document, Facts, Row, Table};
 use crate::human::{PLUS_MINUS, count, duration, khz, times, uptime};
 use crate::report::{
     AccessPath, ClaimReport, ClockReport, Fact as Known, Finding, Fix, KernelMessage, KernelReport, MessageLevel,
@@ -14,7 +14,7 @@ const NAMES: usize = 11;
 
 pub fn document(report: &Report) -> Document {
     let alarms = alarms(report);
-    let verdict = Block::Verdict(Verdict::from(&report.verdict));
+    let verdict = Block::from(&report.verdict);
     let stopped = interrupted(report).map(Block::Text);
     let mut first = vec![Block::Text(measured(report)), verdict.clone()];
     first.extend(stopped.clone());
@@ -256,12 +256,8 @@ fn tsc(report: &Report) -> Option<String> {
     if !tsc.distrust.is_empty() {
         parts.push(format!("not safe to read directly: {}", tsc.distrust.join("; ")));
     }
-    if let (Some(calibrated), Some(rate)) = (tsc.calibrated_khz, tsc.frequency_khz.known()) {
-        let percent = (calibrated - rate) / rate * 100.0;
-        let differs =
-            if percent.abs() < 1.0 { format!("{:+.0} ppm", percent * 1e4) } else { format!("{percent:+.1}%") };
-        parts.push(format!("PostgreSQL's own calibration, which may be wrong by up to 1000 ppm, differs by {differs}"));
-    }
+    let calibrated = tsc.calibrated_khz.map(khz);
+    parts.extend(calibrated.map(|khz| format!("{khz} by PostgreSQL's own calibration, which may be 1000 ppm off")));
     if report.origin != Origin::PgTestTiming && tsc.counter == "rdtsc" {
         parts.extend(tsc.used_by_default.map(|by_default| match by_default {
             true => "PostgreSQL 19 uses it by default".to_string(),
@@ -299,39 +295,30 @@ fn cpus(report: &Report) -> Option<&str> {
 
 /// Returns the offsets between CPUs' clocks: one row per pair, one column per clock.
 fn skew_table(skew: &[Skew]) -> Option<Table> {
-    let largest = skew.iter().map(|s| s.low_ns.abs().max(s.high_ns.abs())).fold(0.0, f64::max);
     let clocks: BTreeSet<&str> = skew.iter().map(|s| s.clock.as_str()).collect();
     let pairs: BTreeSet<(usize, usize)> = skew.iter().map(|s| (s.a, s.b)).collect();
     let cell = |pair: (usize, usize), clock: &str| {
         let measured = skew.iter().find(|s| (s.a, s.b) == pair && s.clock == clock);
-        measured.map_or_else(|| "-".into(), |skew| offset(skew, largest))
+        measured.map_or_else(|| "-".into(), offset)
     };
     let row = |&pair: &(usize, usize)| {
-        let name = Cell::from(format!("{} and {}", pair.0, pair.1));
+        let name = format!("{} and {}", pair.0, pair.1);
         Row::new([name].into_iter().chain(clocks.iter().map(|clock| cell(pair, clock))))
     };
     (!skew.is_empty()).then(|| Table {
         name: "offsets between CPUs".into(),
         columns: ["CPUs"].into_iter().chain(clocks.iter().copied()).map(Column::left).collect(),
         rows: pairs.iter().map(row).collect(),
-        note: format!(
-            "Bounds of the second CPU's reading minus the first CPU's reading at the same instant. The clocks agree if the \
-             bounds include zero, which is the middle of each line. The ends of a line are -{0} and {0}.",
-            duration(largest)
-        ),
+        note: "Bounds of the second CPU's reading minus the first CPU's reading at the same instant. The clocks agree if the \
+               bounds include zero."
+            .into(),
     })
 }
 
-fn offset(skew: &Skew, largest: f64) -> Cell {
-    let differs = skew.low_ns > 0.0 || skew.high_ns < 0.0;
-    let position = |ns: f64| (fraction(ns, largest) + 1.0) / 2.0;
-    let (start, end) = (position(skew.low_ns), position(skew.high_ns));
-    let words = [(differs, ", differ"), (skew.moving, ", changes")];
-    let words: String = words.iter().filter(|(is, _)| *is).map(|(_, word)| *word).collect();
-    Cell {
-        bars: vec![vec![Bar { class: if differs { "differs" } else { "" }, start, end }]],
-        ..format!("{} to {}{words}", duration(skew.low_ns), duration(skew.high_ns)).into()
-    }
+fn offset(skew: &Skew) -> String {
+    let differs = if skew.low_ns > 0.0 || skew.high_ns < 0.0 { ", differ" } else { "" };
+    let changes = if skew.moving { ", changes" } else { "" };
+    format!("{} to {}{differs}{changes}", duration(skew.low_ns), duration(skew.high_ns))
 }
 
 /// Reads the kernel log of this host as root.
@@ -343,9 +330,8 @@ fn kernel_log(report: &Report) -> Option<Block> {
         Known::Known(kernel) => kernel,
         Known::Unavailable { unavailable } if report.origin == Origin::Measured => {
             let text = format!("cannot read the kernel log ({unavailable}); type:");
-            let facts = vec![Fact { name: "kernel".into(), text, command: Some(READ_LOG) }];
-            let facts = Block::Facts(Facts { width: NAMES, is_dim: false, facts });
-            return Some(Block::Part("Kernel log", vec![facts]));
+            let facts = Block::Facts(Facts::new(NAMES, [("kernel", text)]));
+            return Some(Block::Part("Kernel log", vec![facts, Block::Command(READ_LOG.into())]));
         }
         Known::Unavailable { .. } => return None,
     };
@@ -468,6 +454,5 @@ mod tests {
         let texts = |row: &Row| row.cells.iter().map(|cell| cell.text.clone()).collect::<Vec<_>>();
         assert_eq!(texts(&rows[0]), ["0 and 1", "0 ns to 0 ns", "-20 ns to 30 ns"]);
         assert_eq!(texts(&rows[1]), ["0 and 2", "-", "50 ns to 100 ns, differ"]);
-        assert_eq!(rows[0].cells[2].bars[0][0].start, 0.4);
     }
 }

@@ -1,6 +1,6 @@
 //! Pages in one file: without scripts and external resources, for light and dark mode, for paper and phones.
 
-use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Shares, Table, Verdict, first_sentence};
+use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Shares, Table, first_sentence};
 use crate::escape;
 use crate::human::with_sign;
 use crate::report::{Finding, Severity};
@@ -11,24 +11,45 @@ const STYLE: &str = include_str!("style.css");
 /// Nothing is loaded and no script runs, even if a text from outside were not escaped.
 const CONTENT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// A document with its place on a page.
+/// A document on a page of several ones, with its row in the table of all.
 pub struct Section {
-    pub document: Document,
-    /// the fragment that links to it
-    pub id: String,
+    /// what it is. The fragment that links to it begins with it
+    pub kind: &'static str,
+    pub name: String,
+    pub severity: Option<Severity>,
+    /// the answer in one sentence
+    pub sentence: String,
     /// the file that it is from
     pub file: Option<String>,
+    pub document: Document,
 }
 
 /// Returns the page of one document.
-pub fn page(title: &str, document: Document, file: Option<String>) -> String {
-    frame(title, section(&Section { document, id: "document".into(), file }, 1))
+pub fn page(title: &str, document: &Document, file: Option<&str>) -> String {
+    frame(title, section(document, "document", file, 1))
 }
 
-/// Returns a page with a section for each document, below a document that links to them.
-pub fn pages(title: &str, overview: Document, sections: &[Section]) -> String {
-    let overview = Section { document: overview, id: "top".into(), file: None };
-    frame(title, html! { (section(&overview, 1)) @for one in sections { (section(one, 2)) } })
+/// Returns a page with a section for each document, below an overview with a table that links to them.
+pub fn pages(mut overview: Document, sections: &[Section]) -> String {
+    let id = |nth: usize, section: &Section| format!("{}-{}", section.kind, nth + 1);
+    let row = |(nth, section): (usize, &Section)| {
+        let notes = section.file.iter().cloned().collect();
+        let name = Cell { link: Some(id(nth, section)), notes, ..section.name.as_str().into() };
+        let verdict = section.severity.map(|severity| Cell { severity: Some(severity), ..severity.word().into() });
+        Row::new([name, verdict.unwrap_or_default(), section.sentence.as_str().into()])
+    };
+    overview.blocks.push(Block::Table(Table {
+        name: "reports".into(),
+        columns: ["report", "verdict", "result"].map(Column::left).into(),
+        rows: sections.iter().enumerate().map(row).collect(),
+        ..Table::default()
+    }));
+    let below = html! {
+        @for (nth, one) in sections.iter().enumerate() {
+            (section(&one.document, &id(nth, one), one.file.as_deref(), 2))
+        }
+    };
+    frame(&overview.title, html! { (section(&overview, "top", None, 1)) (below) })
 }
 
 fn frame(title: &str, body: Markup) -> String {
@@ -55,14 +76,13 @@ fn frame(title: &str, body: Markup) -> String {
 }
 
 /// Returns the section of a document. `level` is that of its heading: 1 if it is alone on the page.
-fn section(Section { document, id, file }: &Section, level: u8) -> Markup {
-    let Document { title, lead, is_name, blocks } = document;
+fn section(Document { title, lead, is_name, blocks }: &Document, id: &str, file: Option<&str>, level: u8) -> Markup {
     html! {
         section.document.several[level > 1] id=(id) aria-labelledby={ (id) "-name" } {
             header {
                 @if level > 1 { a.back href="#top" { "back to the table" } }
                 (heading(level, Some(&format!("{id}-name")), title))
-                @if let Some(file) = file.as_ref().filter(|file| *file != title) { p.muted { (file) } }
+                @if let Some(file) = file.filter(|file| file != title) { p.muted { (file) } }
                 @if !lead.is_empty() { p.muted[*is_name] { (with_sign(lead)) } }
             }
             @for block in blocks { (self::block(block, level + 1)) }
@@ -84,7 +104,7 @@ fn heading(level: u8, id: Option<&str>, text: &str) -> Markup {
 fn block(block: &Block, level: u8) -> Markup {
     let all = |blocks: &[Block], level| html! { @for block in blocks { (self::block(block, level)) } };
     match block {
-        Block::Verdict(verdict) => self::verdict(verdict),
+        Block::Verdict { severity, word, summary } => verdict(*severity, word, summary),
         Block::Text(text) => html! { p { (with_sign(text)) } },
         Block::Command(command) => html! { pre.command { (command) } },
         Block::Facts(facts) => self::facts(facts),
@@ -111,32 +131,31 @@ fn block(block: &Block, level: u8) -> Markup {
     }
 }
 
-/// Returns the name of a severity's class in the style sheet.
-fn class(severity: Severity) -> &'static str {
+/// Returns a severity's class in the style sheet, and a sign, so that the meaning does not depend on the color.
+fn class_and_sign(severity: Severity) -> (&'static str, &'static str) {
     match severity {
-        Severity::Ok => "ok",
-        Severity::Warning => "warning",
-        Severity::Critical => "critical",
-        Severity::Unknown => "unknown",
+        Severity::Ok => ("ok", "✓"),
+        Severity::Warning => ("warning", "▲"),
+        Severity::Critical => ("critical", "⬣"),
+        Severity::Unknown => ("unknown", "?"),
     }
 }
 
-/// Returns the severity's word with a sign before it, so that the meaning does not depend on the color.
-fn badge(severity: Severity, word: &str) -> Markup {
-    let sign = match severity {
-        Severity::Ok => "✓",
-        Severity::Warning => "▲",
-        Severity::Critical => "⬣",
-        Severity::Unknown => "?",
-    };
-    html! { span class={ "severity " (class(severity)) } { span aria-hidden="true" { (sign) } (word) } }
+fn class(severity: Severity) -> &'static str {
+    class_and_sign(severity).0
 }
 
-fn verdict(Verdict { severity, word, summary }: &Verdict) -> Markup {
+/// Returns the severity's word with its sign.
+fn badge(severity: Severity, word: &str) -> Markup {
+    let (class, sign) = class_and_sign(severity);
+    html! { span class={ "severity " (class) } { span aria-hidden="true" { (sign) } (word) } }
+}
+
+fn verdict(severity: Severity, word: &str, summary: &str) -> Markup {
     let (first, others) = first_sentence(summary);
     html! {
-        div class={ "verdict " (class(*severity)) } {
-            (badge(*severity, word))
+        div class={ "verdict " (class(severity)) } {
+            (badge(severity, word))
             p.headline { (with_sign(first)) }
             @if !others.is_empty() { p { (with_sign(others)) } }
         }
@@ -147,10 +166,9 @@ fn facts(Facts { facts, .. }: &Facts) -> Markup {
     html! {
         @if !facts.is_empty() {
             dl.facts {
-                @for fact in facts {
-                    // A fact without a name belongs to the one before.
-                    @if !fact.name.is_empty() { dt { (with_sign(&fact.name)) } }
-                    dd { (with_sign(&fact.text)) @if let Some(command) = fact.command { pre.command { (command) } } }
+                @for (name, text) in facts {
+                    @if !name.is_empty() { dt { (with_sign(name)) } }
+                    dd { (with_sign(text)) }
                 }
             }
         }
@@ -291,7 +309,7 @@ mod tests {
             Block::Facts(Facts::new(0, [(EVIL, EVIL)])),
             Block::Code("SELECT 1 < 2\n".into()),
         ];
-        let page = page(EVIL, Document::named(EVIL, EVIL).with(blocks), Some("file".into()));
+        let page = page(EVIL, &Document::named(EVIL, EVIL).with(blocks), Some("file"));
         for outside in ["<img", "<script", "http:", "https:", "url(", "@import", "\u{202e}"] {
             assert!(!page.contains(outside), "{outside}: {page}");
         }

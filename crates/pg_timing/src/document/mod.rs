@@ -23,7 +23,6 @@
 
 pub mod advise;
 pub mod clocksource;
-pub mod columns;
 pub mod compare;
 pub mod explain;
 mod histogram;
@@ -34,7 +33,7 @@ pub mod nagios;
 pub mod pages;
 pub mod text;
 
-use crate::report::{Finding, Severity};
+use crate::report::{Finding, Severity, Verdict};
 
 /// What a screen or a section of a page shows.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +67,12 @@ impl Document {
 
 #[derive(Clone, Debug)]
 pub enum Block {
-    Verdict(Verdict),
+    /// the severity decides the color
+    Verdict {
+        severity: Severity,
+        word: String,
+        summary: String,
+    },
     Text(String),
     Command(String),
     Facts(Facts),
@@ -84,18 +88,9 @@ pub enum Block {
     Page(Vec<Block>),
 }
 
-#[derive(Clone, Debug)]
-pub struct Verdict {
-    /// decides the color
-    pub severity: Severity,
-    pub word: String,
-    pub summary: String,
-}
-
-impl From<&crate::report::Verdict> for Verdict {
-    fn from(verdict: &crate::report::Verdict) -> Verdict {
-        let severity = verdict.severity;
-        Verdict { severity, word: severity.word().into(), summary: verdict.summary.clone() }
+impl From<&Verdict> for Block {
+    fn from(Verdict { severity, summary }: &Verdict) -> Block {
+        Block::Verdict { severity: *severity, word: severity.word().into(), summary: summary.clone() }
     }
 }
 
@@ -106,22 +101,14 @@ pub struct Facts {
     pub width: usize,
     /// less important than the rest of the screen
     pub is_dim: bool,
-    pub facts: Vec<Fact>,
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct Fact {
-    /// empty if the fact belongs to the one before
-    pub name: String,
-    pub text: String,
-    /// what to type about it
-    pub command: Option<&'static str>,
+    /// the name is empty if the fact belongs to the one before
+    pub facts: Vec<(String, String)>,
 }
 
 impl Facts {
     pub fn new<N: Into<String>, T: Into<String>>(width: usize, facts: impl IntoIterator<Item = (N, T)>) -> Facts {
-        let fact = |(name, text): (N, T)| Fact { name: name.into(), text: text.into(), command: None };
-        Facts { width, is_dim: false, facts: facts.into_iter().map(fact).collect() }
+        let facts = facts.into_iter().map(|(name, text)| (name.into(), text.into())).collect();
+        Facts { width, is_dim: false, facts }
     }
 
     pub fn dim(self) -> Facts {
@@ -159,10 +146,8 @@ pub enum Place {
     Page,
     /// on the screen, a line below the row
     Below,
-    /// the names of a tree, indented by their depth
+    /// names, which take the rest of the line; in a tree, they are indented by their depth
     Tree,
-    /// on the screen, a name that is wider than these columns has its own line
-    Name(usize),
 }
 
 impl Column {
@@ -188,7 +173,7 @@ impl Column {
 
     /// Returns whether its cells name the rows, wherever the column stands.
     fn names_rows(&self) -> bool {
-        matches!(self.place, Place::Below | Place::Tree | Place::Name(_))
+        matches!(self.place, Place::Below | Place::Tree)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Pages about several reports: a table that links to a section for each report.
 
 use super::html::{self, Section};
-use super::{Block, Cell, Column, Document, Row, Table, explain, host, log, one_line};
-use crate::document::columns::cut;
+use super::{Document, explain, host, log, one_line};
+use crate::document::text::cut;
 use crate::report::document::Document as Read;
 use crate::report::{ClassicReport, ExplainReport, Severity};
 use std::cmp::Reverse;
@@ -17,26 +17,34 @@ pub struct Entry {
 /// Returns a page about any number of reports: hosts first, the worst one first.
 pub fn of_entries(mut entries: Vec<Entry>) -> String {
     entries.sort_by_key(|entry| place(&entry.document));
-    let number = |is: fn(&Read) -> bool| entries.iter().filter(|entry| is(&entry.document)).count();
-    let numbers = [
-        (number(|document| matches!(document, Read::Host(_))), "host report"),
-        (number(|document| matches!(document, Read::Explain(_))), "plan"),
-        (number(|document| matches!(document, Read::Log(_))), "log"),
-    ];
-    let words = numbers.iter().filter(|(number, _)| *number > 0);
-    let words = words.map(|(number, name)| format!("{number} {name}{}", if *number == 1 { "" } else { "s" }));
-    let overview = Document::named(words.collect::<Vec<_>>().join(", "), "");
-    page(overview, entries.iter().map(Part::of_entry).collect())
+    let sections: Vec<Section> = entries.iter().map(of_entry).collect();
+    let words = [("host", "host report"), ("plan", "plan"), ("log", "log")].map(|(kind, name)| {
+        let number = sections.iter().filter(|section| section.kind == kind).count();
+        (number > 0).then(|| format!("{number} {name}{}", if number == 1 { "" } else { "s" }))
+    });
+    page(Document::named(words.into_iter().flatten().collect::<Vec<_>>().join(", "), ""), &sections)
 }
 
 /// Returns a page about one or several plans.
 pub fn of_plans(reports: &[ExplainReport]) -> String {
-    page(Document::named(format!("{} plans", reports.len()), ""), reports.iter().map(Part::of_plan).collect())
+    let sections: Vec<Section> = reports.iter().map(of_plan).collect();
+    page(Document::named(format!("{} plans", reports.len()), ""), &sections)
 }
 
 /// Returns a page about the test without a statement.
 pub fn of_classic(report: &ClassicReport) -> String {
-    page(explain::classic(report), [&report.count, &report.nested].map(Part::of_plan).into())
+    page(explain::classic(report), &[&report.count, &report.nested].map(of_plan))
+}
+
+/// Returns the page of these documents. A single one needs no table.
+fn page(overview: Document, sections: &[Section]) -> String {
+    match sections {
+        [Section { kind: "host", name, file, document, .. }] => {
+            html::page(&format!("{name}: clocks"), document, file.as_deref())
+        }
+        [Section { file, document, .. }] => html::page(explain::TITLE, document, file.as_deref()),
+        sections => html::pages(overview, sections),
+    }
 }
 
 /// Returns the order of a report: hosts (critical, warning, unknown, ok; the slowest clock first), plans, logs.
@@ -57,80 +65,36 @@ fn place(document: &Read) -> (u8, Reverse<u64>) {
     }
 }
 
-/// A document on a page.
-struct Part {
-    /// the beginning of the fragment that links to it
-    kind: &'static str,
-    name: String,
-    severity: Option<Severity>,
-    /// the answer in one sentence
-    sentence: String,
-    file: Option<String>,
-    document: Document,
+fn of_entry(Entry { file, document }: &Entry) -> Section {
+    let section = match document {
+        Read::Host(report) => {
+            let mut document = host::document(report);
+            // Captured hosts have no name, so they have that of their file.
+            if let (None, Some(file)) = (report.host.name.known(), file) {
+                document.title = file.clone();
+            }
+            let (severity, sentence) = (Some(report.verdict.severity), report.verdict.summary.clone());
+            Section { kind: "host", name: document.title.clone(), severity, sentence, file: None, document }
+        }
+        Read::Explain(report) => of_plan(report),
+        Read::Log(report) => {
+            let document = log::document(report);
+            let sentence = document.title.clone();
+            Section { kind: "log", name: log::TITLE.into(), severity: None, sentence, file: None, document }
+        }
+    };
+    Section { file: file.clone().filter(|file| *file != section.name), ..section }
 }
 
-impl Part {
-    fn of_entry(Entry { file, document }: &Entry) -> Part {
-        let part = match document {
-            Read::Host(report) => {
-                let mut document = host::document(report);
-                // Captured hosts have no name, so they have that of their file.
-                if let (None, Some(file)) = (report.host.name.known(), file) {
-                    document.title = file.clone();
-                }
-                let (severity, sentence) = (Some(report.verdict.severity), report.verdict.summary.clone());
-                Part { kind: "host", name: document.title.clone(), severity, sentence, file: None, document }
-            }
-            Read::Explain(report) => Part::of_plan(report),
-            Read::Log(report) => {
-                let document = log::document(report);
-                let sentence = document.title.clone();
-                Part { kind: "log", name: log::TITLE.into(), severity: None, sentence, file: None, document }
-            }
-        };
-        Part { file: file.clone().filter(|file| *file != part.name), ..part }
-    }
-
-    /// The name is the beginning of the statement, or the plan's first node.
-    fn of_plan(report: &ExplainReport) -> Part {
-        /// Two lines of a phone's screen.
-        const LONGEST: usize = 80;
-        let name = report.statement.as_deref().map(one_line).filter(|name| !name.is_empty());
-        let name =
-            name.or_else(|| report.nodes.first().map(|node| node.title.clone())).unwrap_or_else(|| "plan".into());
-        let document = explain::document(report);
-        let sentence = document.title.clone();
-        Part { kind: "plan", name: cut(&name, LONGEST), severity: None, sentence, file: None, document }
-    }
-}
-
-/// Returns the page of these documents. A single one needs no table.
-fn page(mut overview: Document, mut parts: Vec<Part>) -> String {
-    if parts.len() == 1
-        && let Some(Part { kind, name, file, document, .. }) = parts.pop()
-    {
-        let title = if kind == "host" { format!("{name}: clocks") } else { explain::TITLE.into() };
-        return html::page(&title, document, file);
-    }
-    let row = |(part, nth): (&Part, usize)| {
-        let notes = part.file.iter().cloned().collect();
-        let name = Cell { link: Some(format!("{}-{nth}", part.kind)), notes, ..part.name.as_str().into() };
-        let verdict = part.severity.map(|severity| Cell { severity: part.severity, ..severity.word().into() });
-        Row::new([name, verdict.unwrap_or_default(), part.sentence.as_str().into()])
-    };
-    overview.blocks.push(Block::Table(Table {
-        name: "reports".into(),
-        columns: ["report", "verdict", "result"].map(Column::left).into(),
-        rows: parts.iter().zip(1..).map(row).collect(),
-        ..Table::default()
-    }));
-    let section = |(part, nth): (Part, usize)| Section {
-        document: part.document,
-        id: format!("{}-{nth}", part.kind),
-        file: part.file,
-    };
-    let sections: Vec<Section> = parts.into_iter().zip(1..).map(section).collect();
-    html::pages(&overview.title.clone(), overview, &sections)
+/// Returns the section of a plan. Its name is the beginning of the statement, or the plan's first node.
+fn of_plan(report: &ExplainReport) -> Section {
+    /// Two lines of a phone's screen.
+    const LONGEST: usize = 80;
+    let name = report.statement.as_deref().map(one_line).filter(|name| !name.is_empty());
+    let name = name.or_else(|| report.nodes.first().map(|node| node.title.clone())).unwrap_or_else(|| "plan".into());
+    let document = explain::document(report);
+    let sentence = document.title.clone();
+    Section { kind: "plan", name: cut(&name, LONGEST), severity: None, sentence, file: None, document }
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Documents on a terminal or in a pipe.
 
-use super::{Block, Cell, Column, Document, Facts, Place, Row, Table, Verdict, one_line};
-use crate::document::columns::{columns, cut, left, right, wrap};
+use super::{Block, Cell, Column, Document, Facts, Place, Row, Table, one_line};
 use crate::escape;
 use crate::human;
 use crate::report::{Finding, Fix, Severity};
 use anstyle::{AnsiColor, Style};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// What the text is for.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +107,7 @@ impl Screen {
 
     fn block(&mut self, block: &Block) {
         match block {
-            Block::Verdict(Verdict { severity, word, summary }) => {
+            Block::Verdict { severity, word, summary } => {
                 self.labeled(style(*severity), word, &format!("{word}  "), summary);
             }
             Block::Text(text) => self.wrapped("", text),
@@ -159,14 +159,11 @@ impl Screen {
     fn facts(&mut self, Facts { width, is_dim, facts }: &Facts) {
         let dim = if *is_dim { DIM } else { PLAIN };
         self.text += &dim.to_string();
-        for fact in facts {
+        for (name, text) in facts {
             // A name that is wider than its column is followed by one space.
-            let name = left(&self.safe(&fact.name), *width);
+            let name = left(&self.safe(name), *width);
             let gap = if name.is_empty() || name.ends_with(' ') { "" } else { " " };
-            self.wrapped(&format!("{name}{gap}"), &fact.text);
-            if let Some(command) = fact.command {
-                self.command(&" ".repeat(width + 4), command);
-            }
+            self.wrapped(&format!("{name}{gap}"), text);
         }
         self.text += &format!("{dim:#}");
     }
@@ -226,11 +223,7 @@ impl Screen {
     fn row(&mut self, row: &Row, cells: &[String], grid: &Grid) {
         let mut line = String::new();
         for (nth, column, gap) in grid.shown() {
-            let (mut text, width) = (cells[nth].as_str(), grid.widths[nth]);
-            if matches!(column.place, Place::Name(most) if columns(text) > most) {
-                self.text += &format!("{text}\n");
-                text = "";
-            }
+            let (text, width) = (cells[nth].as_str(), grid.widths[nth]);
             let padding = " ".repeat(width.saturating_sub(columns(text)));
             let (before, after) = if column.is_right { (padding, String::new()) } else { (String::new(), padding) };
             let style = row.cells[nth].severity.filter(|_| !text.is_empty()).map_or(PLAIN, style);
@@ -272,14 +265,9 @@ impl Grid<'_> {
         let cells: Vec<Vec<String>> = table.rows.iter().map(safe).collect();
         let width = |(nth, column): (usize, &Column)| {
             // A tree takes the rest of the line. The text of a wide row belongs to no column.
-            let most = match column.place {
-                Place::Tree => 0,
-                Place::Name(most) => most,
-                _ => usize::MAX,
-            };
             let rows = table.rows.iter().zip(&cells).filter(|(row, _)| nth == 0 || !row.is_wide);
-            let widths = rows.map(|(_, cells)| columns(&cells[nth])).filter(|width| *width <= most);
-            widths.fold(columns(&column.head), usize::max)
+            let rows = rows.filter(|_| column.place != Place::Tree);
+            rows.map(|(_, cells)| columns(&cells[nth])).fold(columns(&column.head), usize::max)
         };
         let widths = table.columns.iter().enumerate().map(width).collect();
         let mut grid = Grid { columns: &table.columns, cells, widths };
@@ -343,9 +331,66 @@ impl Grid<'_> {
     }
 }
 
+const ELLIPSIS: &str = "...";
+
+/// Returns the number of columns. East Asian characters take two, and accents of other characters none.
+pub fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// Returns the text, or its beginning with an ellipsis if it takes more than this number of columns.
+pub fn cut(text: &str, most: usize) -> String {
+    match columns(text) > most {
+        true => format!("{}{ELLIPSIS}", beginning(text, most.saturating_sub(ELLIPSIS.len())).trim_end()),
+        false => text.into(),
+    }
+}
+
+/// Returns the text with spaces after it.
+pub fn left(text: &str, width: usize) -> String {
+    format!("{text}{:1$}", "", width.saturating_sub(columns(text)))
+}
+
+/// Returns the text with spaces before it.
+pub fn right(text: &str, width: usize) -> String {
+    format!("{:1$}{text}", "", width.saturating_sub(columns(text)))
+}
+
+/// Returns as much of the text as fits into these columns.
+fn beginning(text: &str, most: usize) -> &str {
+    let mut used = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        used += c.width().unwrap_or(0);
+        used > most
+    });
+    &text[..end.map_or(text.len(), |(at, _)| at)]
+}
+
+/// Returns the words of the text in lines of at most this number of columns. A longer word has its own line.
+pub fn wrap(text: &str, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let length = columns(word);
+        if used > 0 && used + 1 + length > most {
+            lines.push(String::new());
+            used = 0;
+        }
+        let line = lines.last_mut().expect("there is one");
+        if used > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        line.push_str(word);
+        used += length;
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn screen(blocks: Vec<Block>, output: Output) -> String {
         plain(&Document::default().with(blocks), output)
@@ -404,5 +449,19 @@ mod tests {
         let text = screen(blocks, Output::terminal(120, true));
         assert!(!text.contains('\u{1b}') && !text.lines().any(|line| line.starts_with("OK")), "{text}");
         assert_eq!(text.matches("\\u{1b}[2J").count(), 7, "{text}");
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        assert_eq!([columns("ab"), columns("\u{65e5}\u{672c}"), columns("a\u{301}")], [2, 4, 1]);
+        assert_eq!(cut("\u{65e5}\u{672c}\u{8a9e}\u{65e5}", 7), "\u{65e5}\u{672c}...");
+        assert_eq!([left("\u{65e5}", 4), right("\u{65e5}", 4)], ["\u{65e5}  ", "  \u{65e5}"]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_text_fits(text in "(a|\u{65e5}|\u{301}| ){0,20}", most in 3..20usize) {
+            prop_assert!(columns(&cut(&text, most)) <= most);
+        }
     }
 }

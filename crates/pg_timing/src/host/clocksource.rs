@@ -8,16 +8,14 @@ use crate::error::Error;
 use crate::guardian::GuardianProcess;
 use crate::host::facts::{CURRENT_CLOCKSOURCE, Host};
 use crate::host::measure::Budget;
-use crate::human::{duration, reason};
-use crate::output_file::is_root;
+use crate::human::reason;
 use crate::report::{ClockReport, Clocksource, ClocksourceList, ClocksourceRow, ClocksourceState};
-use crate::report::{Fact, Measured, SYSTEM, SwitchEvent, System, traits_of};
+use crate::report::{Fact, Measured, SYSTEM, System, traits_of};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use timing_clock::Nanos;
 use timing_clock::clocksource::is_tsc;
@@ -32,13 +30,11 @@ pub fn list(host: &Host, measure: impl FnOnce() -> ClockReport) -> Result<Clocks
         _ => {}
     }
     let row = |name: &str, state| ClocksourceRow { name: name.into(), state, traits: traits_of(name) };
-    let mut rows: Vec<ClocksourceRow> = names
-        .iter()
-        .map(|name| match clocksource.current.known() == Some(name) {
-            true => row(name, ClocksourceState::Current),
-            false => row(name, ClocksourceState::Available),
-        })
-        .collect();
+    let state = |name| match clocksource.current.known() == Some(name) {
+        true => ClocksourceState::Current,
+        false => ClocksourceState::Available,
+    };
+    let mut rows: Vec<ClocksourceRow> = names.iter().map(|name| row(name, state(name))).collect();
     rows.extend(host.refused_timecounters().iter().map(|name| row(name, ClocksourceState::NegativeQuality)));
     rows.extend(missing_tsc(host, &names).map(|state| row("tsc", state)));
     rows.sort_by_key(|row| row.state != ClocksourceState::Current);
@@ -107,7 +103,7 @@ impl Setting for Host {
 }
 
 /// Returns the error for a failed [`Setting::lock`].
-fn not_permitted(error: &io::Error, name: &str, is_root: bool) -> Error {
+pub fn not_permitted(error: &io::Error, name: &str, is_root: bool) -> Error {
     let hint = match error.kind() {
         // Two processes at a time would restore each other's clock source.
         io::ErrorKind::WouldBlock => {
@@ -125,117 +121,8 @@ fn not_permitted(error: &io::Error, name: &str, is_root: bool) -> Error {
     Error::new(format!("cannot write {CURRENT_CLOCKSOURCE}: {}", reason(error)), hint)
 }
 
-/// What the user asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct SwitchRequest<'a> {
-    pub name: &'a str,
-    /// the old clock source is restored after this time; `None` keeps the new one until the next restart
-    pub trial: Option<Nanos>,
-    /// switch even to a clock source that can stall a host, or that has known faults
-    pub force: bool,
-}
-
-/// What a switch needs besides the setting. Tests bring their own.
-pub trait SwitchEnv {
-    /// Returns the faults of a clock source that are known before it is used.
-    fn known_faults(&mut self, name: &str) -> Vec<String>;
-    /// Starts the process that restores `old` if this program is killed, or stopped for longer than the trial. Tests have
-    /// none.
-    fn guard(
-        &mut self,
-        setting: &dyn Setting,
-        old: &str,
-        new: &str,
-        trial: Nanos,
-    ) -> Result<Option<GuardianProcess>, Error> {
-        start_guardian(setting, old, new, trial).map(Some)
-    }
-    /// Measures PostgreSQL's clock.
-    fn measure(&mut self) -> ClockReport;
-    /// Waits until the budget is spent or a signal arrives.
-    fn wait(&mut self, budget: &Budget) {
-        wait(budget);
-    }
-    /// Shows a step at once.
-    fn show(&mut self, event: SwitchEvent) -> anyhow::Result<()>;
-}
-
-/// Switches the clock source. A signal sets `stop`; then the old clock source is restored.
-pub fn switch(
-    setting: &dyn Setting,
-    request: &SwitchRequest,
-    env: &mut dyn SwitchEnv,
-    stop: &AtomicBool,
-) -> anyhow::Result<()> {
-    let name = request.name;
-    // Lock before reading, so that no other pg_timing changes the clock source in between. Report a failed lock last:
-    // a request that is impossible anyway needs no permission.
-    let lock = setting.lock();
-    let old = current(setting)?;
-    if old == name {
-        return env.show(SwitchEvent::AlreadyCurrent { name });
-    }
-    check_request(setting, request)?;
-    let _lock = lock.map_err(|error| not_permitted(&error, name, is_root()))?;
-    let faults = if request.force { Vec::new() } else { env.known_faults(name) };
-    if !faults.is_empty() {
-        let what = format!("{name} has known faults on this host: {}", faults.join("; "));
-        return Err(Error::new(what, hint_to_force(name)).into());
-    }
-
-    env.show(SwitchEvent::UndoCommand { command: &System::Linux.switch_command(&old) })?;
-    let before = env.measure();
-    let unchanged = || format!("the clock source is still {old}");
-    if is_set(stop) {
-        return Err(Error::new("stopped before anything was changed", unchanged()).into());
-    }
-    // The measurement took half a second, and the clock source may have changed meanwhile.
-    let now = current(setting)?;
-    if now != old {
-        let what = format!("another user or program has just changed the clock source from {old} to {now}");
-        return Err(Error::new(what, "pg_timing changed nothing; try again").into());
-    }
-    let limit = request.trial.unwrap_or(Nanos(0.0));
-    let budget = Budget::new(limit, stop);
-    let guardian = env.guard(setting, &old, name, limit)?;
-    let mut restore = Restore { setting, old: old.clone(), expected: name.into(), armed: true, guardian };
-    if let Err(why) = set(setting, name) {
-        if let Fact::Known(current) = setting.read().current {
-            restore.expected = current;
-        }
-        let hint = "the kernel log may show the reason: dmesg | grep -i clocksource";
-        return Err(Error::new(format!("could not switch to {name}: {why}"), hint).into());
-    }
-
-    let after = env.measure();
-    if is_set(stop) {
-        return Err(Error::new(format!("stopped before {name} was measured"), restore.now()?).into());
-    }
-    let overhead_ns = before.overhead_per_node_ns().zip(after.overhead_per_node_ns()).map(|(old, new)| [old, new]);
-    env.show(SwitchEvent::Measured { old: (&old, &before), new: (name, &after), overhead_ns })?;
-    if request.trial.is_some() {
-        env.show(SwitchEvent::Waiting { old: &old, left: budget.left() })?;
-        env.wait(&budget);
-        let stopped_after = is_set(stop).then(|| budget.spent());
-        return env.show(SwitchEvent::Restored { message: &restore.now()?, stopped_after });
-    }
-    if after.backward_steps > 0 && !request.force {
-        restore.now()?;
-        let by = duration(after.largest_backward_ns);
-        let what = format!("{name} is not kept: the time went back by up to {by} during the measurement");
-        return Err(Error::new(what, format!("{}; --force keeps {name} anyway", unchanged())).into());
-    }
-    restore.disarm();
-    // If this program was stopped for a while, the guardian has restored the old clock source.
-    let now = current(setting)?;
-    if now != name {
-        let hint = "pg_timing was stopped, or another program has changed it; try again";
-        return Err(Error::new(format!("{name} was not kept: the clock source is {now}"), hint).into());
-    }
-    env.show(SwitchEvent::Kept { name, grade: traits_of(name).map(|traits| traits.grade), old: &old })
-}
-
-fn current(setting: &dyn Setting) -> Result<String, Error> {
+/// Returns the current clock source.
+pub fn current(setting: &dyn Setting) -> Result<String, Error> {
     match setting.read().current {
         Fact::Known(name) => Ok(name),
         Fact::Unavailable { unavailable } => Err(unknown_clocksource(&unavailable)),
@@ -251,8 +138,7 @@ fn unknown_clocksource(why: &str) -> Error {
 }
 
 /// Refuses a clock source that the kernel does not offer, or that can stall the host.
-fn check_request(setting: &dyn Setting, request: &SwitchRequest) -> Result<(), Error> {
-    let name = request.name;
+pub fn check_request(setting: &dyn Setting, name: &str, force: bool) -> Result<(), Error> {
     let available = match setting.read().available {
         Fact::Known(available) => available,
         Fact::Unavailable { unavailable } => return Err(unknown_clocksource(&unavailable)),
@@ -266,14 +152,15 @@ fn check_request(setting: &dyn Setting, request: &SwitchRequest) -> Result<(), E
         return Err(Error::new(what, hint));
     }
     match traits_of(name) {
-        Some(traits) if traits.can_stall() && !request.force => {
+        Some(traits) if traits.can_stall() && !force => {
             Err(Error::new(format!("{name} can stall a large host: it is {}", traits.what), hint_to_force(name)))
         }
         _ => Ok(()),
     }
 }
 
-fn hint_to_force(name: &str) -> String {
+/// Returns a hint for a clock source that is refused.
+pub fn hint_to_force(name: &str) -> String {
     format!("to try it for one second anyway: pg_timing clocksource use {name} --for 1 --force")
 }
 
@@ -309,7 +196,7 @@ fn restore(setting: &dyn Setting, old: &str, expected: &str) -> Result<bool, Err
 }
 
 /// Restores the old clock source when it is dropped, unless it was disarmed. Create it before the first write.
-struct Restore<'a> {
+pub struct Restore<'a> {
     setting: &'a dyn Setting,
     old: String,
     /// the clock source after our write; any other one was selected by someone else
@@ -318,16 +205,32 @@ struct Restore<'a> {
     guardian: Option<GuardianProcess>,
 }
 
-impl Restore<'_> {
+impl<'a> Restore<'a> {
+    pub fn new(setting: &'a dyn Setting, old: &str, new: &str, guardian: Option<GuardianProcess>) -> Restore<'a> {
+        Restore { setting, old: old.into(), expected: new.into(), armed: true, guardian }
+    }
+
+    /// Switches to the new clock source.
+    pub fn switch(&mut self) -> Result<(), Error> {
+        let name = self.expected.clone();
+        set(self.setting, &name).map_err(|why| {
+            if let Fact::Known(current) = self.setting.read().current {
+                self.expected = current;
+            }
+            let hint = "the kernel log may show the reason: dmesg | grep -i clocksource";
+            Error::new(format!("could not switch to {name}: {why}"), hint)
+        })
+    }
+
     /// Restores the old clock source now. Returns a message.
-    fn now(mut self) -> Result<String, Error> {
+    pub fn now(mut self) -> Result<String, Error> {
         self.armed = false;
         restore(self.setting, &self.old, &self.expected)?;
         Ok(format!("The clock source is {} again.", self.old))
     }
 
     /// Keeps the new clock source.
-    fn disarm(mut self) {
+    pub fn disarm(mut self) {
         self.armed = false;
     }
 }
@@ -359,7 +262,12 @@ const DISMISSAL: Duration = Duration::from_secs(2);
 /// Starts the guardian. If the program ends without dismissing it, or at the latest when the trial has ended, it restores
 /// `old` if the clock source is `expected`. It prints nothing: the program has printed the undo command. This program must
 /// have no other thread.
-fn start_guardian(setting: &dyn Setting, old: &str, expected: &str, trial: Nanos) -> Result<GuardianProcess, Error> {
+pub fn start_guardian(
+    setting: &dyn Setting,
+    old: &str,
+    expected: &str,
+    trial: Nanos,
+) -> Result<GuardianProcess, Error> {
     let limit = Duration::from_secs_f64(trial.secs()) + GRACE;
     // The signals stay blocked: the process must not end before it can restore.
     let work = |socket| {
@@ -386,15 +294,11 @@ fn is_dismissed(mut socket: UnixStream, limit: Duration) -> bool {
     }
 }
 
-fn is_set(stop: &AtomicBool) -> bool {
-    stop.load(std::sync::atomic::Ordering::Relaxed)
-}
-
 /// The longest single wait in ms. A signal that arrives just before it starts goes unnoticed for this long.
 const MAX_WAIT_MS: f64 = 20.0;
 
 /// Waits until the budget is spent or its flag is set.
-fn wait(budget: &Budget) {
+pub fn wait(budget: &Budget) {
     while budget.go_on() {
         let ms = (budget.left().0 / 1e6).ceil().clamp(1.0, MAX_WAIT_MS) as libc::c_int;
         // A signal ends poll(), but not the standard library's sleep. This matters on a clock source that stands still,
@@ -407,6 +311,7 @@ fn wait(budget: &Budget) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn the_missing_permission_is_named() {

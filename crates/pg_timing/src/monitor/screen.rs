@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::document::columns::{columns, left, wrap};
+use crate::document::text::{columns, left, wrap};
 use crate::escape;
 use crate::human::{self, count, percent};
 use crate::report::*;

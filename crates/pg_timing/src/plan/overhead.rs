@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::human::{count, duration};
 use crate::report::compare::why_busy;
 use crate::report::{
-    CallCost, Capture, ClockReport, ExplainReport, Fact, MS_PER_NS, NS_PER_MS, PlanFormat, Range, Report, SYSTEM,
+    CallCost, Capture, ClockReport, ExplainReport, MS_PER_NS, NS_PER_MS, PlanFormat, Range, Report, SYSTEM,
 };
 use crate::statistics::RUN_TO_RUN_VARIATION;
 use std::collections::BTreeSet;
@@ -89,12 +89,8 @@ impl ServerClock {
                 .into()
         });
         // Load makes reads longer, so the cost is at most the reported one.
-        let busy = match why_busy(host) {
-            Fact::Known(()) => None,
-            Fact::Unavailable { unavailable } => Some(format!(
-                "the read cost in the host report is uncertain ({unavailable}): measure it on a quiet host"
-            )),
-        };
+        let busy = why_busy(host)
+            .map(|why| format!("the read cost in the host report is uncertain ({why}): measure it on a quiet host"));
         let notes: Vec<String> = busy.into_iter().chain(note).collect();
         let note = (!notes.is_empty()).then(|| notes.join(". "));
         // In a container, pg_timing sees the same limit as the server, except for a CPU quota.

@@ -1,18 +1,18 @@
 //! The report of a host check, and the measured figures in it. The serde names are the JSON contract.
 
 use super::{
-    Activity, ClockReport, Clocksource, Cpus, Demoted, Drift, Fact, Finding, HostFacts, KernelReport, SYSTEM, Severity,
-    Skew, TscReport, Verdict,
+    Activity, ClockReport, Clocksource, Cpus, Demoted, Drift, Fact, Finding, HostFacts, KernelReport, SYSTEM, Skew,
+    TscReport, Verdict,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The source of the figures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// measured on this host
+    #[default]
     Measured,
     /// a captured tree (`--root`): nothing was measured now
     Captured,
@@ -20,9 +20,10 @@ pub enum Origin {
     PgTestTiming,
 }
 
-/// The report of a host check.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// The report of a host check. Another version may have written it: missing facts are unavailable, and missing figures are 0.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Report {
     /// version of this JSON format
     pub schema_version: u32,
@@ -31,14 +32,14 @@ pub struct Report {
     pub origin: Origin,
     /// time of day when the measurement ended, like `2026-11-25T18:55:06Z`; missing if the figures are not from a measurement
     /// of this program on this host
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub measured_at: Option<String>,
     /// measuring time in seconds
     pub measured_seconds: f64,
     /// stopped early: the figures are from a shorter time
     pub interrupted: bool,
     /// which parts are missing, or which figures contradict each other
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
     pub host: HostFacts,
     pub clocks: Vec<ClockReport>,
@@ -80,49 +81,20 @@ impl Report {
             schema_version: 1,
             version: env!("CARGO_PKG_VERSION").into(),
             origin,
-            measured_at: None,
-            measured_seconds: 0.0,
-            interrupted: false,
-            missing: None,
-            host: HostFacts::unavailable(why),
-            clocks: Vec::new(),
             tsc: TscReport::unavailable(why),
-            cpus: Cpus {
-                online: Fact::unavailable(why),
-                allowed: Fact::unavailable(why),
-                skew: Vec::new(),
-                skew_unavailable: Some(why.into()),
-            },
-            clocksource: Clocksource {
-                current: Fact::unavailable(why),
-                available: Fact::unavailable(why),
-                before: None,
-            },
+            cpus: Cpus { skew_unavailable: Some(why.into()), ..Cpus::default() },
+            clocksource: Clocksource { current: Fact::unavailable(why), ..Clocksource::default() },
             kernel: Fact::unavailable(why),
             activity: Fact::unavailable(why),
-            drift: Vec::new(),
-            findings: Vec::new(),
-            verdict: Verdict { severity: Severity::Unknown, summary: why.into() },
-            read_cost_limits_ns: None,
+            ..Report::default()
         }
     }
 
-    /// Reads a report from JSON. Another version may have written it: missing fields get the values of an empty report.
+    /// Reads a report from JSON.
     pub fn from_json(json: &[u8]) -> Option<Report> {
-        let written: Value = serde_json::from_slice(json).ok()?;
+        let written: serde_json::Value = serde_json::from_slice(json).ok()?;
         written.get("clocks")?.as_array()?;
-        Report::from_value(written).ok()
-    }
-
-    /// Reads a report from a JSON object, as [`Report::from_json`] does. Returns an error if a field has an unexpected type.
-    pub fn from_value(written: Value) -> serde_json::Result<Report> {
-        let mut empty = Report::empty(Origin::Measured, "not in the report");
-        // A complete report omits this field if there is nothing to say.
-        empty.cpus.skew_unavailable = None;
-        // The program writes JSON text in any case, so this needs no second copy of the serializers.
-        let mut report = serde_json::from_str(&serde_json::to_string_pretty(&empty)?)?;
-        merge(&mut report, written);
-        serde_json::from_value(report)
+        serde_json::from_value(written).ok()
     }
 
     /// Returns how the kernel marked the TSC unstable, if its log shows that.
@@ -145,18 +117,6 @@ impl Report {
     /// Returns PostgreSQL's clock, if it has figures.
     pub fn system(&self) -> Option<&ClockReport> {
         self.clock(SYSTEM)
-    }
-}
-
-/// Replaces the values in `base` with those in `changes`, object by object.
-fn merge(base: &mut Value, changes: Value) {
-    match (base, changes) {
-        (Value::Object(base), Value::Object(changes)) => {
-            for (key, change) in changes {
-                merge(base.entry(key).or_insert(Value::Null), change);
-            }
-        }
-        (base, change) => *base = change,
     }
 }
 

@@ -87,6 +87,22 @@ pub struct Percentiles {
     pub max_ns: f64,
 }
 
+impl Percentiles {
+    /// Returns the percentiles, given a function from a share of the differences to the longest one of them in ns.
+    pub fn of(at: impl Fn(f64) -> Option<f64>) -> Option<Percentiles> {
+        Some(Percentiles {
+            min_ns: at(0.0)?,
+            p50_ns: at(0.5)?,
+            p90_ns: at(0.9)?,
+            p99_ns: at(0.99)?,
+            p99_9_ns: at(0.999)?,
+            p99_99_ns: at(0.9999)?,
+            p99_999_ns: at(0.99999)?,
+            max_ns: at(1.0)?,
+        })
+    }
+}
+
 /// If interruptions take a larger share of the time, the measurement is disturbed.
 ///
 /// On an idle machine, interruptions take well under 1% of the time. The times of runs on a quiet machine differ by 3%
@@ -218,6 +234,7 @@ pub const COUNTER: &str = if cfg!(target_arch = "aarch64") { "cntvct" } else { "
 /// The CPU's counter: the TSC on x86, CNTVCT on AArch64.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct TscReport {
     /// `rdtsc` or `cntvct`
     pub counter: String,

@@ -1,7 +1,6 @@
-//! Clock sources: what each is, those of a host, and the steps of switching to another one.
+//! Clock sources: what each is, and those of a host.
 
 use super::{ClockReport, Fact, HostFacts};
-use timing_clock::Nanos;
 
 /// One kind of clock source.
 #[derive(Debug, PartialEq, Eq)]
@@ -154,25 +153,11 @@ impl ClocksourceList {
     }
 }
 
-/// A step of switching the clock source, to be shown at once.
-#[derive(Clone, Copy, Debug)]
-pub enum SwitchEvent<'a> {
-    /// nothing to do
-    AlreadyCurrent { name: &'a str },
-    /// how to undo the switch by hand; comes before any change
-    UndoCommand { command: &'a str },
-    /// both clock sources were measured; `overhead_ns` is the bound per row and plan node, with the old and the new one
-    Measured { old: (&'a str, &'a ClockReport), new: (&'a str, &'a ClockReport), overhead_ns: Option<[f64; 2]> },
-    /// the old clock source will be restored after `left`
-    Waiting { old: &'a str, left: Nanos },
-    /// the old clock source is current again; `stopped_after` if a signal ended the wait early
-    Restored { message: &'a str, stopped_after: Option<Nanos> },
-    /// the new clock source stays
-    Kept { name: &'a str, grade: Option<Grade>, old: &'a str },
-}
-
 /// Where sysfs shows the clock sources.
 const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
+
+/// The command that shows the current and the available clock sources of a Linux.
+pub const SHOW_CLOCKSOURCES: &str = "cat /sys/devices/system/clocksource/clocksource0/[ac]*_clocksource";
 
 /// The operating system. It determines how the clock source is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,14 +180,6 @@ impl System {
         match self {
             System::Linux => "clock source",
             System::FreeBsd => "timecounter",
-        }
-    }
-
-    /// Returns the command that shows the current and the available clock sources.
-    pub fn show_command(self) -> String {
-        match self {
-            System::Linux => format!("cat {DIR}/[ac]*_clocksource"),
-            System::FreeBsd => "sysctl kern.timecounter.hardware kern.timecounter.choice".into(),
         }
     }
 

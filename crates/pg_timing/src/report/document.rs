@@ -2,8 +2,7 @@
 
 use super::{ExplainReport, LogReport, Measured, Report};
 use crate::error::Error;
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Number, Value};
 
 /// The only version of the JSON formats so far.
 const SCHEMA_VERSION: u64 = 1;
@@ -19,13 +18,25 @@ pub enum Document {
     Log(Box<LogReport>),
 }
 
-/// Returns all reports in a file. The file can contain several JSON documents one after the other, and lists of them.
-pub fn read_all(bytes: &[u8]) -> Result<Vec<Document>, Error> {
+const HINT: &str = "give the JSON output of pg_timing, for example: pg_timing --format json > FILE";
+
+/// Returns all reports in a file. The file can contain several JSON documents one after the other, and lists of them. Errors contain
+/// the name of the file.
+pub fn read_all(name: &str, bytes: &[u8]) -> Result<Vec<Document>, Error> {
+    read(bytes).map_err(|Error { what, hint, .. }| Error::new(format!("{name} {what}"), hint))
+}
+
+fn read(bytes: &[u8]) -> Result<Vec<Document>, Error> {
+    // PowerShell's > writes UTF-16.
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        let hint = "convert it, for example with: iconv -f UTF-16 -t UTF-8";
+        return Err(Error::new("is UTF-16 text, and not UTF-8", hint));
+    }
     // Some editors on Windows write a byte order mark at the beginning of a file.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut documents = Vec::new();
     for value in serde_json::Deserializer::from_slice(bytes).into_iter::<Value>() {
-        add(&mut documents, value.map_err(|error| not_json(bytes, &error))?)?;
+        add(&mut documents, value.map_err(|error| not_json(&error))?)?;
     }
     match documents.is_empty() {
         true => Err(Error::new("contains no report", HINT)),
@@ -33,105 +44,62 @@ pub fn read_all(bytes: &[u8]) -> Result<Vec<Document>, Error> {
     }
 }
 
-const HINT: &str = "give the JSON output of pg_timing, for example: pg_timing --format json > FILE";
-
-fn not_json(bytes: &[u8], error: &serde_json::Error) -> Error {
-    // PowerShell's > writes UTF-16.
-    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
-        return Error::new("is UTF-16 text, and not UTF-8", "convert it, for example with: iconv -f UTF-16 -t UTF-8");
-    }
+fn not_json(error: &serde_json::Error) -> Error {
     let what = if error.is_eof() { "is JSON text that ends too early" } else { "is not JSON, or it is damaged" };
     Error::new(format!("{what}: line {}, column {}", error.line(), error.column()), HINT)
 }
 
 /// Adds the reports in a JSON value.
 fn add(documents: &mut Vec<Document>, value: Value) -> Result<(), Error> {
-    match value {
+    let not_a_report = || Error::new("is JSON, but not a report of check, read or explain", HINT);
+    let mut fields = match value {
         // `explain --slowest N` writes a list.
-        Value::Array(values) => values.into_iter().try_for_each(|value| add(documents, value)),
-        Value::Object(mut fields) => {
-            check_version(&fields)?;
-            // `explain` without a statement writes two reports: one is a field of the other.
-            let nested = fields.remove("nested").filter(|_| is_explain(&fields));
-            documents.push(document(fields)?);
-            nested.map_or(Ok(()), |nested| add(documents, nested))
+        Value::Array(values) => return values.into_iter().try_for_each(|value| add(documents, value)),
+        Value::Object(fields) if fields.get("version").is_some_and(Value::is_string) => fields,
+        _ => return Err(not_a_report()),
+    };
+    match fields.get("schema_version") {
+        Some(Value::Number(version)) if version.as_u64() == Some(SCHEMA_VERSION) => {}
+        Some(Value::Number(version)) => {
+            let what = format!("has the JSON format {version}; this pg_timing reads the format {SCHEMA_VERSION}");
+            return Err(Error::new(what, "use the version of pg_timing that wrote it"));
         }
-        _ => Err(not_a_report()),
+        _ => return Err(not_a_report()),
     }
-}
-
-fn not_a_report() -> Error {
-    Error::new("is JSON, but not a report of check, read or explain", HINT)
-}
-
-fn check_version(fields: &Map<String, Value>) -> Result<(), Error> {
-    if !fields.get("version").is_some_and(Value::is_string) {
+    if let Some(figure) = fields.values().find_map(impossible_figure) {
+        return Err(damaged(format!("the figure {figure} is impossible")));
+    }
+    let has = |names: [&str; 2]| names.iter().all(|name| fields.contains_key(*name));
+    if has(["clocks", "verdict"]) {
+        let report: Report = serde_json::from_value(fields.into()).map_err(damaged)?;
+        Measured::of(&report).plausible().map_err(damaged)?;
+        documents.push(Document::Host(report.into()));
+    } else if has(["nodes", "corrected_ms"]) {
+        // `explain` without a statement writes two reports: one is a field of the other.
+        let nested = fields.remove("nested");
+        documents.push(Document::Explain(serde_json::from_value(fields.into()).map_err(damaged)?));
+        return nested.map_or(Ok(()), |nested| add(documents, nested));
+    } else if has(["statements", "total"]) {
+        documents.push(Document::Log(serde_json::from_value(fields.into()).map_err(damaged)?));
+    } else {
         return Err(not_a_report());
     }
-    match fields.get("schema_version") {
-        Some(Value::Number(version)) if version.as_u64() == Some(SCHEMA_VERSION) => Ok(()),
-        Some(Value::Number(version)) => Err(Error::new(
-            format!("has the JSON format {version}; this pg_timing reads the format {SCHEMA_VERSION}"),
-            "use the version of pg_timing that wrote it",
-        )),
-        _ => Err(not_a_report()),
-    }
+    Ok(())
 }
 
-fn is_explain(fields: &Map<String, Value>) -> bool {
-    fields.contains_key("nodes") && fields.contains_key("corrected_ms")
-}
-
-/// Returns an error if a figure is impossible. A file may contain anything.
-fn check_figures(name: &str, value: &Value) -> Result<(), Error> {
+/// Returns a figure that no report has. A file may contain anything.
+fn impossible_figure(value: &Value) -> Option<&Number> {
     /// More than any identifier, and any count of ns.
     const MAX: f64 = 1e20;
-    /// A share of the reported time. A wrong read cost leads to more than 1.
-    const MAX_SHARE: f64 = 1e6;
     match value {
-        Value::Number(number) => {
-            let max = if name.ends_with("_share") { MAX_SHARE } else { MAX };
-            match number.as_f64().is_some_and(|figure| figure.abs() <= max) {
-                true => Ok(()),
-                false => Err(damaged(&format!("the figure {number} of {name} is impossible"))),
-            }
-        }
-        Value::Array(values) => values.iter().try_for_each(|value| check_figures(name, value)),
-        Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
-            // A range has the name of its figure.
-            let is_bound = matches!(key.as_str(), "low" | "estimate" | "high");
-            check_figures(if is_bound { name } else { key }, value)
-        }),
-        _ => Ok(()),
+        Value::Number(number) => Some(number).filter(|number| !number.as_f64().is_some_and(|n| n.abs() <= MAX)),
+        Value::Array(values) => values.iter().find_map(impossible_figure),
+        Value::Object(fields) => fields.values().find_map(impossible_figure),
+        _ => None,
     }
 }
 
-fn document(fields: Map<String, Value>) -> Result<Document, Error> {
-    fields.iter().try_for_each(|(name, value)| check_figures(name, value))?;
-    let has = |name: &str| fields.contains_key(name);
-    if has("clocks") && has("verdict") {
-        return host(fields).map(|report| Document::Host(report.into()));
-    }
-    if is_explain(&fields) {
-        return parsed(fields).map(|report| Document::Explain(Box::new(report)));
-    }
-    if has("statements") && has("total") {
-        return parsed(fields).map(|report| Document::Log(Box::new(report)));
-    }
-    Err(not_a_report())
-}
-
-fn host(fields: Map<String, Value>) -> Result<Report, Error> {
-    let report = Report::from_value(fields.into()).map_err(|error| damaged(&error))?;
-    Measured::of(&report).plausible().map_err(|why| damaged(&why))?;
-    Ok(report)
-}
-
-fn parsed<R: DeserializeOwned>(fields: Map<String, Value>) -> Result<R, Error> {
-    serde_json::from_value(fields.into()).map_err(|error| damaged(&error))
-}
-
-fn damaged(why: &dyn std::fmt::Display) -> Error {
+fn damaged(why: impl std::fmt::Display) -> Error {
     Error::new(format!("is a damaged report of pg_timing: {why}"), HINT)
 }
 
@@ -151,11 +119,11 @@ mod tests {
     }
 
     fn error(text: &str) -> String {
-        read_all(text.as_bytes()).unwrap_err().what
+        read(text.as_bytes()).unwrap_err().what
     }
 
     fn kinds(text: &str) -> String {
-        let documents = read_all(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let documents = read(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
         let kind = |document: &Document| match document {
             Document::Host(_) => 'h',
             Document::Explain(_) => 'e',
@@ -222,7 +190,7 @@ mod tests {
         assert!(error("{\"a\": 1").starts_with("is JSON text that ends too early: line 1"));
         assert!(error("pg_timing: error").starts_with("is not JSON, or it is damaged: line 1, column"));
         assert!(error(&"[".repeat(100_000)).starts_with("is not JSON"));
-        assert!(read_all(b"\xff\xfe{\0").unwrap_err().what.contains("UTF-16"));
+        assert!(read(b"\xff\xfe{\0").unwrap_err().what.contains("UTF-16"));
         let mut report = host();
         report["clocks"] = json!([{"name": "system", "read_ns": -1.0}]);
         assert!(error(&report.to_string()).contains("impossible figure"));
@@ -241,7 +209,7 @@ mod tests {
             let mut bytes = host().to_string().into_bytes();
             let at = at.index(bytes.len());
             if is_cut { bytes.truncate(at) } else { bytes[at] = byte }
-            let result = read_all(&bytes);
+            let result = read(&bytes);
             prop_assert!(!is_cut || result.is_err());
         }
     }

@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 /// The severity of a finding. The order is that of the exit status, except that `Unknown` is the lowest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
+    #[default]
     Unknown,
     Ok,
     Warning,
@@ -36,7 +37,7 @@ impl Severity {
 }
 
 /// The result of one check. It is decided and worded in one place (`check/`), and all outputs show the same text.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
     /// stable id, see docs/findings.md
@@ -73,7 +74,7 @@ pub struct Fix {
 }
 
 /// The worst finding, in one sentence.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Verdict {
     pub severity: Severity,
@@ -82,14 +83,7 @@ pub struct Verdict {
 
 impl Finding {
     pub fn new(id: &str, severity: Severity, summary: impl Into<String>) -> Finding {
-        Finding {
-            id: id.into(),
-            severity,
-            summary: summary.into(),
-            evidence: Vec::new(),
-            why: String::new(),
-            fix: Vec::new(),
-        }
+        Finding { id: id.into(), severity, summary: summary.into(), ..Finding::default() }
     }
 
     pub fn evidence(mut self, line: impl Into<String>) -> Finding {

@@ -4,8 +4,9 @@ use super::Fact;
 use serde::{Deserialize, Serialize};
 
 /// Names, versions and settings that affect clocks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct HostFacts {
     /// a captured tree does not contain it
     pub name: Fact<String>,
@@ -68,28 +69,12 @@ impl HostFacts {
     pub fn is_guest(&self) -> bool {
         self.virtualization.known().is_some_and(|guest| guest != "none")
     }
-
-    pub fn unavailable(why: &str) -> HostFacts {
-        let text = || Fact::unavailable(why);
-        HostFacts {
-            name: text(),
-            kernel: text(),
-            architecture: text(),
-            cpu_model: text(),
-            virtualization: text(),
-            platform: text(),
-            cpu_flags: Fact::unavailable(why),
-            boot_parameters: Fact::unavailable(why),
-            suspends: Fact::unavailable(why),
-            ntp: Fact::unavailable(why),
-            uptime_seconds: Fact::unavailable(why),
-        }
-    }
 }
 
 /// The kernel's clock sources.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Clocksource {
     pub current: Fact<String>,
     pub available: Fact<Vec<String>>,
@@ -99,8 +84,9 @@ pub struct Clocksource {
 }
 
 /// The CPUs, and the skew between their counters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct Cpus {
     /// online CPUs
     pub online: Fact<Vec<usize>>,
@@ -228,14 +214,6 @@ pub enum MessageLevel {
 /// By this time the kernel has selected its clock source: refining the TSC's rate takes a second, drivers take longer.
 const BOOT_COMPLETE_S: f64 = 60.0;
 
-/// A switch after the boot.
-pub struct LateSwitch<'a> {
-    pub from: Option<&'a str>,
-    pub to: &'a str,
-    /// seconds since boot
-    pub seconds: f64,
-}
-
 impl KernelReport {
     /// Returns whether the log has a message that a screen should show.
     pub fn has_notes(&self) -> bool {
@@ -247,12 +225,12 @@ impl KernelReport {
         self.switches.last().map(|last| last.to.as_str()).filter(|last| *last != current)
     }
 
-    /// Returns the last switch after the boot.
-    pub fn late_switch(&self) -> Option<LateSwitch<'_>> {
+    /// Returns the last switch after the boot: the clock source before, the new one, and seconds since boot.
+    pub fn late_switch(&self) -> Option<(Option<&str>, &str, f64)> {
         let late = |switch: &Switch| switch.seconds.filter(|seconds| *seconds > BOOT_COMPLETE_S);
         let nth = self.switches.iter().rposition(|switch| late(switch).is_some())?;
-        let (switch, before) = (&self.switches[nth], nth.checked_sub(1).map(|nth| &self.switches[nth]));
-        Some(LateSwitch { from: before.map(|before| before.to.as_str()), to: &switch.to, seconds: late(switch)? })
+        let from = nth.checked_sub(1).map(|before| self.switches[before].to.as_str());
+        Some((from, &self.switches[nth].to, late(&self.switches[nth])?))
     }
 }
 

@@ -5,6 +5,7 @@
 mod call_cost;
 mod check;
 mod clock;
+mod clocksource;
 pub mod compare;
 pub mod document;
 mod explain;
@@ -19,32 +20,18 @@ mod test;
 mod tests;
 pub mod thresholds;
 
-mod clocksource;
-
 pub use crate::statistics::Range;
-pub use call_cost::{CallCost, LEAST_PART, MOST_PART, OVERLAP_NS, WORK_ERROR};
-pub use check::{Measured, Origin, ReadCostLimits, Report};
-pub use clock::{
-    AccessPath, Bin, COUNTER, ClaimReport, ClockReport, Drift, DriftStep, GOOD_READ_NS, Gaps, INTERRUPTED_SHARE,
-    Percentiles, QUARTZ_PPM, SETTABLE_CLOCK, SYSTEM, TscReport, VISIBLE_NS,
-};
-pub use clocksource::{
-    ClocksourceList, ClocksourceRow, ClocksourceState, ClocksourceTraits, Grade, SwitchEvent, System, Vdso, best_first,
-    is_cut_name, traits_of,
-};
-pub use explain::{Capture, ExplainReport, ExplainedNode, LiveRuns, PlanFormat, PlanSource, RunSample, Spread, Timed};
-pub use finding::{Finding, Fix, Severity, Verdict};
-pub use host::{Activity, Clocksource, ClocksourceParameter, Cpus, HostFacts, Ntp, Skew};
-pub use host::{Demoted, KernelMessage, KernelReport, LateSwitch, MessageLevel, Switch};
-pub use log::{LogHost, LogPlace, LogReport, LogTotal, LoggedStatement, SkippedPlans};
-pub use monitor::{
-    ClockTotals, Collector, CounterRate, EventKind, FastTiming, MonitorEvent, MonitorReport, OwnUse, ServerReport,
-    WatchedClock, WatchedFinding,
-};
-pub use server::{
-    Action, AdviseReport, CHEAP_SHARE, CRITICAL_SHARE, ClassicReport, CoreShare, EventsAre, ReadCost, SettingAdvice,
-};
-pub use test::{ObservedDuration, TestReport, TestedClock, TscSummary};
+pub use call_cost::*;
+pub use check::*;
+pub use clock::*;
+pub use clocksource::*;
+pub use explain::*;
+pub use finding::*;
+pub use host::*;
+pub use log::*;
+pub use monitor::*;
+pub use server::*;
+pub use test::*;
 
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +50,7 @@ pub enum Fact<T> {
 
 impl<T> Default for Fact<T> {
     fn default() -> Fact<T> {
-        Fact::unavailable("")
+        Fact::unavailable("not in the report")
     }
 }
 

@@ -61,18 +61,19 @@ pub struct AdviseReport {
 }
 
 /// How complete the number of events is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EventsAre {
     Counted,
     /// the statistics show only some of the events
     AtLeast,
+    #[default]
     Unknown,
 }
 
 /// What to do about a setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
@@ -87,6 +88,7 @@ pub enum Action {
     /// it may be expensive, but not with a lower auto_explain.sample_rate
     SampleLess,
     /// not determined
+    #[default]
     Unknown,
 }
 
@@ -105,7 +107,7 @@ pub const CHEAP_SHARE: f64 = 0.01;
 /// Share of a core above which a setting is critical: a tenth of a core does nothing but read the clock.
 pub const CRITICAL_SHARE: f64 = 0.1;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SettingAdvice {
     pub name: String,

@@ -68,17 +68,17 @@ impl Thresholds {
     /// Returns the result of each figure that has a threshold.
     pub fn judge(&self, report: &Report) -> Vec<Judged> {
         let judged = Watched::ALL.into_iter().filter_map(|figure| {
-            let limits = [(Severity::Critical, &self.critical), (Severity::Warning, &self.warning)]
-                .map(|(severity, limits)| (severity, limits.get(figure)));
+            let (warning, critical) = (self.warning.get(figure), self.critical.get(figure));
+            warning.or(critical)?;
             let value = value(report, figure);
-            let exceeded =
-                limits.into_iter().find(|(_, limit)| limit.zip(value).is_some_and(|(limit, value)| value > limit));
-            let has_limit = limits.iter().any(|(_, limit)| limit.is_some());
-            let (severity, limit) = exceeded.unwrap_or(match value {
-                Some(_) => (Severity::Ok, None),
-                None => (Severity::Unknown, None),
-            });
-            has_limit.then_some(Judged { figure, severity, value, limit })
+            let is_exceeded = |limit: &f64| value.is_some_and(|value| value > *limit);
+            let (severity, limit) = match (critical.filter(is_exceeded), warning.filter(is_exceeded), value) {
+                (Some(limit), _, _) => (Severity::Critical, Some(limit)),
+                (None, Some(limit), _) => (Severity::Warning, Some(limit)),
+                (None, None, Some(_)) => (Severity::Ok, None),
+                (None, None, None) => (Severity::Unknown, None),
+            };
+            Some(Judged { figure, severity, value, limit })
         });
         judged.collect()
     }

@@ -5,15 +5,21 @@ mod tests;
 
 use super::values::seconds;
 use super::{check, interrupt, print, show};
-use crate::document;
-use crate::host::clocksource::{SwitchEnv, SwitchRequest, list, switch};
+use crate::document::{self, Block, Document};
+use crate::error::Error;
+use crate::guardian::GuardianProcess;
+use crate::host::clocksource::{
+    Restore, Setting, check_request, current, hint_to_force, list, not_permitted, start_guardian, wait,
+};
 use crate::host::facts::Host;
 use crate::host::measure::Budget;
 use crate::host::survey;
-use crate::report::{ClockReport, SwitchEvent};
+use crate::human;
+use crate::output_file::is_root;
+use crate::report::ClockReport;
 use clap::{Args, Subcommand, ValueHint};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use timing_clock::Nanos;
 
 /// Measuring time of the current clock source in the list.
@@ -95,6 +101,47 @@ fn use_clocksource(arguments: &UseArguments) -> anyhow::Result<()> {
     switch(&Host::live(), &request, &mut LiveEnv { stop: &stop }, &stop)
 }
 
+/// What the user asked for.
+#[derive(Clone, Copy, Debug)]
+struct SwitchRequest<'a> {
+    name: &'a str,
+    /// the old clock source is restored after this time; `None` keeps the new one until the next restart
+    trial: Option<Nanos>,
+    /// switch even to a clock source that can stall a host, or that has known faults
+    force: bool,
+}
+
+/// What a switch needs besides the setting. Tests bring their own.
+trait SwitchEnv {
+    /// Returns the faults of a clock source that are known before it is used.
+    fn known_faults(&mut self, name: &str) -> Vec<String>;
+    /// Starts the process that restores `old` if this program is killed, or stopped for longer than the trial. Tests have
+    /// none.
+    fn guard(
+        &mut self,
+        setting: &dyn Setting,
+        old: &str,
+        new: &str,
+        trial: Nanos,
+    ) -> Result<Option<GuardianProcess>, Error> {
+        start_guardian(setting, old, new, trial).map(Some)
+    }
+    /// Measures PostgreSQL's clock.
+    fn measure(&mut self) -> ClockReport;
+    /// Waits until the budget is spent or a signal arrives.
+    fn wait(&mut self, budget: &Budget) {
+        wait(budget);
+    }
+    /// Shows a step at once.
+    fn show(&mut self, document: &Document) -> anyhow::Result<()> {
+        show(document)
+    }
+    /// Shows an empty line.
+    fn show_empty_line(&mut self) -> anyhow::Result<()> {
+        print("\n")
+    }
+}
+
 /// Measures this host's clock, waits in real time and prints to stdout.
 struct LiveEnv<'a> {
     stop: &'a AtomicBool,
@@ -108,10 +155,79 @@ impl SwitchEnv for LiveEnv<'_> {
     fn measure(&mut self) -> ClockReport {
         survey::system_clock(COMPARE_TIME, self.stop)
     }
+}
 
-    fn show(&mut self, event: SwitchEvent) -> anyhow::Result<()> {
-        let is_first = matches!(event, SwitchEvent::UndoCommand { .. });
-        show(&document::clocksource::event(&event))?;
-        if is_first { print("\n") } else { Ok(()) }
+fn sentence(text: String) -> Document {
+    Document::default().with(vec![Block::Text(text)])
+}
+
+/// Switches the clock source. A signal sets `stop`; then the old clock source is restored.
+fn switch(
+    setting: &dyn Setting,
+    request: &SwitchRequest,
+    env: &mut dyn SwitchEnv,
+    stop: &AtomicBool,
+) -> anyhow::Result<()> {
+    let SwitchRequest { name, trial, force } = *request;
+    let is_stopped = || stop.load(Ordering::Relaxed);
+    // Lock before reading, so that no other pg_timing changes the clock source in between. Report a failed lock last:
+    // a request that is impossible anyway needs no permission.
+    let lock = setting.lock();
+    let old = current(setting)?;
+    if old == name {
+        return env.show(&sentence(format!("The clock source is {name} already. Nothing to do.")));
     }
+    check_request(setting, name, force)?;
+    let _lock = lock.map_err(|error| not_permitted(&error, name, is_root()))?;
+    let faults = if force { Vec::new() } else { env.known_faults(name) };
+    if !faults.is_empty() {
+        let what = format!("{name} has known faults on this host: {}", faults.join("; "));
+        return Err(Error::new(what, hint_to_force(name)).into());
+    }
+
+    // How to undo the switch comes before any change.
+    env.show(&document::clocksource::undo(&old))?;
+    env.show_empty_line()?;
+    let before = env.measure();
+    let unchanged = || format!("the clock source is still {old}");
+    if is_stopped() {
+        return Err(Error::new("stopped before anything was changed", unchanged()).into());
+    }
+    // The measurement took half a second, and the clock source may have changed meanwhile.
+    let now = current(setting)?;
+    if now != old {
+        let what = format!("another user or program has just changed the clock source from {old} to {now}");
+        return Err(Error::new(what, "pg_timing changed nothing; try again").into());
+    }
+    let limit = trial.unwrap_or(Nanos(0.0));
+    let budget = Budget::new(limit, stop);
+    let mut restore = Restore::new(setting, &old, name, env.guard(setting, &old, name, limit)?);
+    restore.switch()?;
+
+    let after = env.measure();
+    if is_stopped() {
+        return Err(Error::new(format!("stopped before {name} was measured"), restore.now()?).into());
+    }
+    env.show(&document::clocksource::comparison((&old, &before), (name, &after)))?;
+    if trial.is_some() {
+        let left = human::seconds(budget.left().0);
+        env.show(&sentence(format!("{old} will be restored in {left}. Ctrl-C restores it at once.")))?;
+        env.wait(&budget);
+        let stopped = is_stopped().then(|| format!("Stopped after {}. ", human::seconds(budget.spent().0)));
+        return env.show(&sentence(stopped.unwrap_or_default() + &restore.now()?));
+    }
+    if after.backward_steps > 0 && !force {
+        restore.now()?;
+        let by = human::duration(after.largest_backward_ns);
+        let what = format!("{name} is not kept: the time went back by up to {by} during the measurement");
+        return Err(Error::new(what, format!("{}; --force keeps {name} anyway", unchanged())).into());
+    }
+    restore.disarm();
+    // If this program was stopped for a while, the guardian has restored the old clock source.
+    let now = current(setting)?;
+    if now != name {
+        let hint = "pg_timing was stopped, or another program has changed it; try again";
+        return Err(Error::new(format!("{name} was not kept: the clock source is {now}"), hint).into());
+    }
+    env.show(&document::clocksource::kept(name, &old))
 }

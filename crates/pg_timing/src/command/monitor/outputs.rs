@@ -1,7 +1,7 @@
 //! The outputs of the monitor besides the screen. None of them stops the samples.
 
 use super::MonitorArguments;
-use crate::command::{Hint, NOT_DONE, error_text, interrupt};
+use crate::command::{NOT_DONE, error_text, interrupt};
 use crate::error::Error;
 use crate::escape;
 use crate::json::json_line;
@@ -9,12 +9,11 @@ use crate::monitor::files::{EventsFile, Lines, Textfile};
 use crate::monitor::http::{Endpoint, Limits};
 use crate::monitor::openmetrics;
 use crate::report::{MonitorEvent, MonitorReport};
-use anyhow::anyhow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsFd;
 
-const EVENTS_HINT: Hint = Hint("without --events, each event is printed on stdout");
+const EVENTS_HINT: &str = "without --events, each event is printed on stdout";
 
 const STDOUT: &str = "stdout";
 const TEXTFILE: &str = "the textfile";
@@ -39,7 +38,7 @@ impl Outputs {
     pub fn open(arguments: &MonitorArguments, prints: bool) -> anyhow::Result<Outputs> {
         interrupt::ignore_file_size_signal();
         if arguments.events.as_deref().is_some_and(|path| path.as_os_str() == "-") {
-            return Err(anyhow!("--events takes the name of a file").context(EVENTS_HINT));
+            return Err(Error::new("--events takes the name of a file", EVENTS_HINT).into());
         }
         let lines = |stream: &dyn AsFd, name| -> anyhow::Result<Lines> {
             Ok(Lines::to(File::from(stream.as_fd().try_clone_to_owned()?), name))

@@ -1,11 +1,10 @@
 //! The live screen of `monitor`: the terminal, its keys, and when the screen is drawn.
 
-use crate::command::Hint;
 use crate::command::is_utf8;
+use crate::error::Error;
 use crate::human::reason;
 use crate::monitor::screen::{View, draw};
 use crate::report::MonitorReport;
-use anyhow::anyhow;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -20,8 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-const HINT: Hint = Hint("run it in a terminal, or use it without a screen: --listen ADDRESS or --textfile FILE");
-const PANIC_HINT: Hint = Hint("please report the message above as a bug");
+const HINT: &str = "run it in a terminal, or use it without a screen: --listen ADDRESS or --textfile FILE";
+const PANIC_HINT: &str = "please report the message above as a bug";
 
 /// How long the screen waits for a key before it checks for a new sample, a signal and another size. Four checks per second
 /// take no measurable CPU time, and a new sample appears soon enough.
@@ -40,7 +39,7 @@ static ACTIVE: AtomicBool = AtomicBool::new(false);
 pub fn run(latest: &Mutex<MonitorReport>, changed: &AtomicU64, stop: &AtomicBool) -> anyhow::Result<()> {
     let term = std::env::var("TERM").unwrap_or_default();
     if ["", "dumb", "unknown"].contains(&term.as_str()) {
-        return Err(anyhow!("this terminal cannot show a screen (TERM is \"{term}\")").context(HINT));
+        return Err(Error::new(format!("this terminal cannot show a screen (TERM is \"{term}\")"), HINT).into());
     }
     let continued = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGCONT, continued.clone())?;
@@ -50,8 +49,10 @@ pub fn run(latest: &Mutex<MonitorReport>, changed: &AtomicU64, stop: &AtomicBool
     // If the terminal is closed, there is nothing to restore.
     _ = leave();
     match panicked {
-        true => Err(anyhow!("the monitor has failed").context(PANIC_HINT)),
-        false => shown.map_err(|error| anyhow!("could not use the terminal: {}", reason(&error)).context(HINT)),
+        true => Err(Error::new("the monitor has failed", PANIC_HINT).into()),
+        false => {
+            Ok(shown.map_err(|error| Error::new(format!("could not use the terminal: {}", reason(&error)), HINT))?)
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::{alarm, ok, unknown, warning};
 use crate::report::{
-    ClocksourceParameter, Fact, Finding, Fix, Grade, LateSwitch, Report, System, best_first, finding_id, traits_of,
+    ClocksourceParameter, Fact, Finding, Fix, Grade, Report, SHOW_CLOCKSOURCES, System, best_first, finding_id,
+    traits_of,
 };
 
 /// `clocksource-changed`: did the kernel's clock source change after boot?
@@ -26,7 +27,7 @@ pub fn clocksource_changed(report: &Report) -> Finding {
     if kernel.switches.iter().any(|switch| switch.seconds.is_none()) {
         return unknown("the kernel log has no times since boot");
     }
-    let Some(LateSwitch { from, to, seconds }) = kernel.late_switch() else {
+    let Some((from, to, seconds)) = kernel.late_switch() else {
         return ok(if kernel.since_boot {
             "the clock source is the one that the kernel selected at boot"
         } else {
@@ -115,7 +116,7 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
         (Fact::Known(current), Fact::Known(available)) => (current, available),
         _ => {
             let what = "look at the current and the available clock sources of that host (tsc is best), or run pg_timing there";
-            return Some(Fix::new(what).command(System::Linux.show_command()));
+            return Some(Fix::new(what).command(SHOW_CLOCKSOURCES));
         }
     };
     // The clock source is already a fast one, so the fault has another cause.

@@ -164,16 +164,8 @@ fn consequence(report: &Report) -> Option<String> {
 
 /// Returns whether a finding may concern the TSC. Then the TSC's lower cost must not look like advice to use the TSC.
 fn has_tsc_fault(report: &Report) -> bool {
-    let faults = [
-        id::CPU_SKEW,
-        id::TSC_RATE_MISMATCH,
-        id::TSC_UNCHECKED,
-        id::TSC_AUTO_DEMOTED,
-        id::TSC_NOT_INVARIANT,
-        id::TSC_SLOW,
-        id::DRIFT,
-    ];
-    faults.iter().any(|id| alarm(report, id).is_some())
+    let is_about_tsc = |name: &str| name.starts_with("tsc-") || name == id::CPU_SKEW || name == id::DRIFT;
+    report.findings.iter().any(|finding| finding.severity >= Severity::Warning && is_about_tsc(&finding.id))
 }
 
 /// Returns the text with a capital first letter.

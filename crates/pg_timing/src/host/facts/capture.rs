@@ -4,7 +4,8 @@
 //! A path is resolved only once. All later steps use open directories and names without a slash.
 
 use super::machine::{ASSET_TAG, AZURE_TAG, CapturedCpuid, GVISOR_VERSION};
-use super::{AVAILABLE_CLOCKSOURCE, CURRENT_CLOCKSOURCE, Host, json_path};
+use super::{AVAILABLE_CLOCKSOURCE, CURRENT_CLOCKSOURCE, Host, KernelLog, json_path};
+use crate::host::kernel_log::KernelClockLog;
 use crate::report::{Fact, Measured, Report};
 use crate::{error, output_file};
 use anyhow::Context;
@@ -44,15 +45,13 @@ impl Files {
     /// Writes new files into a directory of ours. Symlinks are not followed.
     pub fn write(&self, root: &OwnedFd) -> Result<()> {
         for (path, text) in &self.0 {
-            let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-            let Some(name) = parts.pop() else { continue };
-            let mut parent = root.try_clone()?;
-            for part in parts {
+            let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let parent = parts(above).try_fold(root.try_clone()?, |parent, part| {
                 match rustix::fs::mkdirat(&parent, part, Mode::RWXU) {
-                    Ok(()) | Err(Errno::EXIST) => parent = open(&parent, part)?,
-                    Err(error) => return Err(error.into()),
+                    Ok(()) | Err(Errno::EXIST) => open(&parent, part),
+                    Err(error) => Err(error.into()),
                 }
-            }
+            })?;
             let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let file = rustix::fs::openat(&parent, name, new, Mode::RUSR | Mode::WUSR)?;
             File::from(file).write_all(text.as_bytes())?;
@@ -63,18 +62,20 @@ impl Files {
     /// Removes the files that were written, and then empty directories, without following symlinks.
     pub fn remove(&self, root: &OwnedFd) {
         for (path, _) in &self.0 {
-            let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-            for length in (1..=parts.len()).rev() {
-                let Some((name, above)) = parts[..length].split_last() else { continue };
-                let parent = above
-                    .iter()
-                    .try_fold(root.try_clone(), |parent, part| Ok::<_, ()>(open(&parent.map_err(|_| ())?, *part)));
-                let Ok(Ok(parent)) = parent else { continue };
-                let kind = if length == parts.len() { AtFlags::empty() } else { AtFlags::REMOVEDIR };
-                _ = rustix::fs::unlinkat(&parent, *name, kind);
+            let mut kind = AtFlags::empty();
+            let mut rest = path.as_str();
+            while let Some((above, name)) = rest.rsplit_once('/') {
+                let parent = root.try_clone().and_then(|root| parts(above).try_fold(root, open));
+                _ = parent.map(|parent| rustix::fs::unlinkat(&parent, name, kind));
+                (rest, kind) = (above, AtFlags::REMOVEDIR);
             }
         }
     }
+}
+
+/// Returns the names in an absolute path.
+fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|part| !part.is_empty())
 }
 
 /// Opens a directory, but not through a symlink.
@@ -196,7 +197,7 @@ const CPUINFO: &[&str] = &[
 ];
 
 /// Writes the facts of this machine, the lines about clocks in its kernel log, and the figures.
-pub fn write(host: &Host, log: &[String], report: &Report, target: &Target) -> anyhow::Result<()> {
+pub fn write(host: &Host, log: &KernelLog, report: &Report, target: &Target) -> anyhow::Result<()> {
     Ok(target.write(&files(host, log, report)?)?)
 }
 
@@ -207,7 +208,7 @@ fn add_json(files: &mut Files, name: &str, value: &impl serde::Serialize) -> any
 }
 
 /// Returns the files of the tree.
-fn files(host: &Host, log: &[String], report: &Report) -> anyhow::Result<Files> {
+fn files(host: &Host, log: &KernelLog, report: &Report) -> anyhow::Result<Files> {
     let mut files = Files::default();
     for path in COPIED {
         if let Fact::Known(text) = host.read(path) {
@@ -230,6 +231,7 @@ fn files(host: &Host, log: &[String], report: &Report) -> anyhow::Result<Files> 
     if report.host.platform == Fact::Known("Firecracker".into()) {
         files.add("/sys/firmware/acpi/tables/DSDT", "FIRECK\n");
     }
+    let log = log.entries.known().map(KernelClockLog::lines_about_clocks).unwrap_or_default();
     if !log.is_empty() {
         files.add("/var/log/dmesg", log.join("\n") + "\n");
     }

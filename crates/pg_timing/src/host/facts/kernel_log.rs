@@ -7,16 +7,6 @@ use crate::report::Fact;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
-
-/// The source of the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LogSource {
-    /// the machine's own log: /dev/kmsg, or var/log/dmesg in a captured tree
-    Own,
-    File(PathBuf),
-    Stdin,
-}
 
 /// The entries about clocks in a log.
 #[derive(Clone, Debug)]
@@ -35,33 +25,17 @@ impl KernelLog {
         };
         KernelLog { entries: text.map(|text| parse(&text)), named: false }
     }
-}
 
-/// The rest of a longer log is ignored. In practice the kernel's ring buffer has at most 16 MB.
-const MAX_BYTES: u64 = 64 << 20;
-
-impl LogSource {
-    /// Reads the log. It is an error if the user named a file, or stdin, and it is not readable.
-    pub fn read(&self, host: &Host) -> anyhow::Result<KernelLog> {
-        let mut bytes = Vec::new();
-        match self {
-            LogSource::Own => return Ok(KernelLog::own(host)),
-            LogSource::File(path) => File::open(path)
-                .and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes))
-                .map_err(|e| anyhow::anyhow!("could not read kernel log \"{}\": {}", path.display(), reason(&e)))?,
-            LogSource::Stdin => std::io::stdin()
-                .take(MAX_BYTES)
-                .read_to_end(&mut bytes)
-                .map_err(|e| anyhow::anyhow!("could not read the kernel log from stdin: {}", reason(&e)))?,
-        };
+    /// Parses a log that the user named. Returns an error if it cannot be a log.
+    pub fn named(bytes: &[u8]) -> Result<KernelLog, &'static str> {
         if bytes.contains(&0) {
-            anyhow::bail!("the kernel log is not text (it has NUL bytes)");
+            return Err("is not text (it has NUL bytes)");
         }
         // If a user may not read the log, dmesg prints only an error, to stderr.
         if bytes.trim_ascii().is_empty() {
-            anyhow::bail!("the kernel log is empty");
+            return Err("is empty");
         }
-        Ok(KernelLog { entries: Fact::Known(parse(&String::from_utf8_lossy(&bytes))), named: true })
+        Ok(KernelLog { entries: Fact::Known(parse(&String::from_utf8_lossy(bytes))), named: true })
     }
 }
 
@@ -79,7 +53,7 @@ fn read_new(kmsg: &mut File) -> Result<String, String> {
     loop {
         match kmsg.read(&mut record) {
             Ok(0) => return Ok(text),
-            Ok(n) => push_record(&mut text, &String::from_utf8_lossy(&record[..n])),
+            Ok(n) => text.push_str(&String::from_utf8_lossy(&record[..n])),
             Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(text),
             // EPIPE: the kernel overwrote the next message. The next read continues with the oldest one.
             Err(e) if matches!(e.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}
@@ -89,16 +63,7 @@ fn read_new(kmsg: &mut File) -> Result<String, String> {
     }
 }
 
-/// Adds a record `6,342,10301420,-;message` with lines of ` KEY=value` in the format of dmesg:
-/// `[   10.301420] message`.
-fn push_record(text: &mut String, record: &str) {
-    let Some((prefix, rest)) = record.split_once(';') else { return };
-    let micros: u64 = prefix.split(',').nth(2).and_then(|s| s.parse().ok()).unwrap_or(0);
-    let message = rest.lines().next().unwrap_or_default();
-    text.push_str(&format!("[{:5}.{:06}] {message}\n", micros / 1_000_000, micros % 1_000_000));
-}
-
-/// The number of kept lines from the beginning of the log, which contains the boot, and from its end. A faulty clock can
+/// The number of kept messages from the beginning of the log, which contains the boot, and from its end. A faulty clock can
 /// produce messages for ever.
 const FIRST: usize = 200;
 const LAST: usize = 300;
@@ -107,25 +72,16 @@ const LAST: usize = 300;
 pub struct FollowedLog {
     /// the open log, or why it is not readable
     source: Result<File, String>,
-    /// the lines about clocks
-    lines: Vec<String>,
-    /// whether the log lacks the beginning of this boot
-    truncated: bool,
+    log: KernelClockLog,
 }
 
 impl FollowedLog {
     /// Reads the log up to now.
     pub fn start() -> FollowedLog {
         match open_kmsg().and_then(|mut kmsg| Ok((read_new(&mut kmsg)?, kmsg))) {
-            Ok((text, kmsg)) => FollowedLog::new(Ok(kmsg), &text),
-            Err(why) => FollowedLog::new(Err(why), ""),
+            Ok((text, kmsg)) => FollowedLog { source: Ok(kmsg), log: parse(&text) },
+            Err(why) => FollowedLog { source: Err(why), log: KernelClockLog::default() },
         }
-    }
-
-    fn new(source: Result<File, String>, text: &str) -> FollowedLog {
-        let mut log = FollowedLog { source, lines: Vec::new(), truncated: false };
-        log.truncated = log.add(text).truncated;
-        log
     }
 
     /// Returns the messages about clocks since the last call, or why the log is not readable. If the log was not readable
@@ -134,7 +90,7 @@ impl FollowedLog {
         match &mut self.source {
             Ok(kmsg) => {
                 let text = read_new(kmsg)?;
-                Ok(if text.is_empty() { Vec::new() } else { self.add(&text).lines_about_clocks() })
+                Ok(self.add(&text))
             }
             Err(_) => {
                 *self = FollowedLog::start();
@@ -145,22 +101,21 @@ impl FollowedLog {
 
     /// Returns the log's entries about clocks.
     pub fn log(&self) -> KernelLog {
-        let entries = match &self.source {
-            Ok(_) => Fact::Known(KernelClockLog { truncated: self.truncated, ..parse(&self.lines.join("\n")) }),
-            Err(why) => Fact::unavailable(why),
-        };
+        let entries = self.source.as_ref().map(|_| self.log.clone()).map_err(String::clone).into();
         KernelLog { entries, named: false }
     }
 
-    /// Adds lines. Returns their entries.
-    fn add(&mut self, text: &str) -> KernelClockLog {
-        let log = parse(text);
-        self.lines.extend(log.lines_about_clocks());
-        let excess = self.lines.len().saturating_sub(FIRST + LAST);
+    /// Adds lines. Returns those about clocks.
+    fn add(&mut self, text: &str) -> Vec<String> {
+        let new = parse(text);
+        let lines = new.lines_about_clocks();
+        let messages = &mut self.log.messages;
+        messages.extend(new.messages);
+        let excess = messages.len().saturating_sub(FIRST + LAST);
         if excess > 0 {
-            self.lines.drain(FIRST..FIRST + excess);
+            messages.drain(FIRST..FIRST + excess);
         }
-        log
+        lines
     }
 }
 
@@ -168,35 +123,35 @@ impl FollowedLog {
 mod tests {
     use super::*;
 
-    #[test]
-    fn records_are_converted_to_the_format_of_dmesg() {
-        let mut text = String::new();
-        push_record(&mut text, "6,342,10301420,-;tsc: Detected 2299.998 MHz processor\n SUBSYSTEM=x\n");
-        push_record(&mut text, "junk");
-        assert_eq!(text, "[   10.301420] tsc: Detected 2299.998 MHz processor\n");
+    fn line(seconds: u64) -> String {
+        format!("6,342,{},-;clocksource: Switched to clocksource tsc\n SUBSYSTEM=x\n", seconds * 1_000_000)
     }
 
-    fn line(seconds: usize) -> String {
-        format!("[{seconds:5}.000000] clocksource: Switched to clocksource tsc\n")
+    fn followed(text: &str) -> FollowedLog {
+        FollowedLog { source: Err("not readable".into()), log: parse(text) }
     }
 
     #[test]
     fn the_beginning_and_the_end_of_a_long_log_are_kept() {
-        let mut log = FollowedLog::new(Err("not readable".into()), "[    0.000000] Linux version 6.1 (x)\n");
+        let mut log = followed("5,1,0,-;Linux version 6.1 (x)\n");
         for seconds in 1..10_000 {
-            assert_eq!(log.add(&line(seconds)).messages.len(), 1);
+            assert_eq!(
+                log.add(&line(seconds)),
+                [format!("[{seconds:5}.000000] clocksource: Switched to clocksource tsc")]
+            );
         }
-        assert_eq!(log.lines.len(), FIRST + LAST);
-        assert!(log.lines[0].contains("Linux version") && log.lines.last().unwrap().contains("9999"));
-        assert!(!log.truncated);
+        assert_eq!(log.log.messages.len(), FIRST + LAST);
+        let lines = log.log.lines_about_clocks();
+        assert!(lines[0].contains("Linux version") && lines.last().unwrap().contains("9999"));
+        assert!(!log.log.truncated);
         assert_eq!(log.log().entries, Fact::unavailable("not readable"));
     }
 
     #[test]
     fn other_messages_are_left_out() {
-        let mut log = FollowedLog::new(Err(String::new()), &line(5));
-        assert!(log.truncated, "the log does not begin with a boot");
-        assert!(log.add("[    6.000000] usb 1-1: new device\n").messages.is_empty());
-        assert_eq!(log.lines.len(), 1);
+        let mut log = followed(&line(5));
+        assert!(log.log.truncated, "the log does not begin with a boot");
+        assert!(log.add("6,343,6000000,-;usb 1-1: new device\n SUBSYSTEM=usb\n").is_empty());
+        assert_eq!(log.log.messages.len(), 1);
     }
 }

@@ -5,7 +5,7 @@ pub mod capture;
 mod kernel_log;
 mod machine;
 
-pub use kernel_log::{FollowedLog, KernelLog, LogSource};
+pub use kernel_log::{FollowedLog, KernelLog};
 pub use machine::{about_clocks, activity_since, counters, own_use};
 
 use crate::human::reason;
@@ -44,16 +44,9 @@ impl Host {
     /// Returns the contents of a file, given its absolute path on the machine. Invalid UTF-8 becomes U+FFFD, so that it
     /// does not end the run.
     pub fn read(&self, path: &str) -> Fact<String> {
-        match self.bytes(path) {
-            Ok(bytes) => Fact::Known(printable(&String::from_utf8_lossy(&bytes))),
-            Err(e) => Fact::unavailable(format!("{path}: {}", reason(&e))),
-        }
-    }
-
-    fn bytes(&self, path: &str) -> std::io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        let read = self.open(path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
+        read.map(|_| printable(&String::from_utf8_lossy(&bytes))).map_err(|e| format!("{path}: {}", reason(&e))).into()
     }
 
     fn open(&self, path: &str) -> std::io::Result<File> {

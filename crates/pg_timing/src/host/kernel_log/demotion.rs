@@ -48,14 +48,14 @@ pub(super) fn last(log: &KernelClockLog) -> Option<Demoted> {
         reason.as_ref().map_or("of a reason that the log does not show".into(), |reason| format!("of \"{reason}\""))
     };
     Some(Demoted {
-        when: match (first.seconds, &first.stamp) {
+        when: match (first.shown.seconds, &first.shown.stamp) {
             (Some(seconds), _) if seconds < AT_BOOT_S => Some("during boot".into()),
             (Some(seconds), _) => Some(format!("{seconds:.0} s after boot")),
             (None, stamp) => stamp.as_ref().map(|stamp| format!("at {stamp}")),
         },
         clocksource: first.source().into(),
         // The kernel compares the CPUs when it starts them. The watchdog can report at any time.
-        at_boot: first.seconds.map_or(has(Kind::Warp), |seconds| seconds < AT_BOOT_S),
+        at_boot: first.shown.seconds.map_or(has(Kind::Warp), |seconds| seconds < AT_BOOT_S),
         cpu: event.0.iter().find_map(|message| message.fields.number("cpu")),
         reason,
         because,
@@ -70,31 +70,18 @@ impl<'a> Event<'a> {
     /// Returns the last demotion, with all messages until the kernel selects another clock source.
     fn last(messages: &'a [Message]) -> Event<'a> {
         use Kind::*;
-        let (mut event, mut is_open): (Vec<&Message>, bool) = (Vec::new(), false);
-        for message in messages {
-            is_open &= message.kind != Switched;
-            let is_part = matches!(
-                message.kind,
-                Skew | WatchdogReading
-                    | SourceReading
-                    | Difference
-                    | ReadBack
-                    | Warp
-                    | CpuSkew
-                    | Unstable
-                    | UnstableAfterBoot
-            );
-            if !is_part || !is_tsc(message.source()) {
-                continue;
-            }
-            let times = event.first().and_then(|first| first.seconds.zip(message.seconds));
-            if !times.map_or(is_open, |(first, now)| (now - first).abs() < MAX_DISTANCE_S) {
-                event.clear();
-                is_open = true;
-            }
-            event.push(message);
-        }
-        Event(event)
+        let is_part = |message: &&Message| match message.kind {
+            Skew | WatchdogReading | SourceReading | Difference | ReadBack | Warp | CpuSkew | Unstable
+            | UnstableAfterBoot => is_tsc(message.source()),
+            kind => kind == Switched,
+        };
+        let is_same = |a: &&Message, b: &&Message| {
+            let apart_s = a.shown.seconds.zip(b.shown.seconds).map(|(a, b)| (b - a).abs());
+            a.kind != Switched && b.kind != Switched && apart_s.is_none_or(|apart_s| apart_s < MAX_DISTANCE_S)
+        };
+        let parts: Vec<&Message> = messages.iter().filter(is_part).collect();
+        let last = parts.chunk_by(is_same).rfind(|event| event[0].kind != Switched);
+        Event(last.unwrap_or_default().to_vec())
     }
 
     fn number<T: std::str::FromStr>(&self, kind: Kind, name: &str) -> Option<T> {
@@ -112,18 +99,16 @@ impl<'a> Event<'a> {
         let counted_ns = ticks.zip(tsc_mhz).map(|(ticks, mhz)| ticks * 1e3 / mhz);
         let printed: Option<i64> = self.number(Kind::SourceReading, "nsec");
         let skew: Option<i64> = self.number(Kind::Difference, "skew_ns");
-        let is_wrapped = printed.is_some_and(|ns| !(0..WRAPPED_NS).contains(&ns)) || skew >= Some(WRAPPED_NS);
-        if ticks.is_some_and(|ticks| ticks < 0.0) || is_wrapped {
+        let interval = self.interval(log, watchdog);
+        let by_skew = skew.zip(interval).map(|(skew, (_, longest))| skew as f64 + longest);
+        let tsc_ns = printed.map(|ns| ns as f64).or(by_skew).or(counted_ns);
+        let is_wrapped = printed.is_some_and(|ns| ns >= WRAPPED_NS) || skew >= Some(WRAPPED_NS);
+        if is_wrapped || ticks.is_some_and(|ticks| ticks < 0.0) || tsc_ns.is_some_and(|ns| ns < 0.0) {
             let by = counted_ns.filter(|ns| *ns < 0.0).map(|ns| format!(" by at least {}", duration(-ns)));
             let by = by.unwrap_or_default();
             return Some(format!("it went back{by}, as after a suspend, a restore or a migration"));
         }
-        let (shortest, longest) = self.interval(log, watchdog)?;
-        let by_skew = || skew.map(|skew| skew as f64 + longest);
-        let tsc_ns = printed.map(|ns| ns as f64).or_else(by_skew).or(counted_ns)?;
-        if tsc_ns < 0.0 {
-            return Some("it went back, as after a suspend, a restore or a migration".into());
-        }
+        let ((shortest, longest), tsc_ns) = interval.zip(tsc_ns)?;
         if tsc_ns == 0.0 {
             return Some(format!("it stood still while {watchdog} counted {}", duration(shortest)));
         }

@@ -18,7 +18,8 @@ mod tests;
 
 use super::facts::about_clocks;
 use super::pattern::Fields;
-use crate::report::Demoted;
+use crate::report::{Demoted, KernelMessage};
+use anstream::adapter::strip_str;
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -30,16 +31,9 @@ pub use table::{Kind, RateSource};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
     pub kind: Kind,
-    pub level: Level,
-    /// seconds since boot, by the kernel's clock
-    pub seconds: Option<f64>,
-    /// wall-clock time, as printed before the message
-    pub stamp: Option<String>,
-    /// the kernel's own text
-    pub text: String,
-    /// empty if the message only carries figures
-    pub meaning: &'static str,
     pub fields: Fields,
+    /// what a screen can show of it
+    pub shown: KernelMessage,
 }
 
 impl Message {
@@ -51,10 +45,8 @@ impl Message {
 
     /// Returns the message as dmesg prints it.
     pub fn line(&self) -> String {
-        match self.seconds {
-            Some(seconds) => format!("[{seconds:12.6}] {}", self.text),
-            None => self.text.clone(),
-        }
+        let text = &self.shown.text;
+        self.shown.seconds.map_or_else(|| text.clone(), |seconds| format!("[{seconds:12.6}] {text}"))
     }
 }
 
@@ -62,8 +54,6 @@ impl Message {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KernelClockLog {
     pub messages: Vec<Message>,
-    /// number of all lines
-    pub lines: usize,
     /// The log may lack the beginning of this boot: the kernel overwrote it, or someone cleared or filtered the log.
     /// Then a missing message proves nothing.
     pub truncated: bool,
@@ -77,11 +67,11 @@ pub fn parse(text: &str) -> KernelClockLog {
     let text = as_lines(text);
     let (mut log, mut first) = (KernelClockLog::default(), None);
     for line in text.lines() {
-        log.lines += 1;
-        let line = without_colors(line);
+        // `dmesg --color=always`, `grep --color=always`
+        let line = if line.contains('\u{1b}') { strip_str(line).to_string().into() } else { Cow::from(line) };
         let found = message(&line);
         first = first.or_else(|| match &found {
-            Some(message) => message.seconds,
+            Some(message) => message.shown.seconds,
             None => frame::of(line.get(..line.find(']')? + 1)?)?.seconds,
         });
         log.messages.extend(found);
@@ -149,17 +139,6 @@ impl Record {
     }
 }
 
-/// Returns the line without colors (`dmesg --color=always`, `grep --color=always`).
-fn without_colors(line: &str) -> Cow<'_, str> {
-    let Some((first, colored)) = line.split_once('\u{1b}') else { return line.into() };
-    let text = |part| {
-        let parameters = str::strip_prefix(part, '[')?.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
-        parameters.strip_prefix(|c: char| c.is_ascii_alphabetic())
-    };
-    let parts = colored.split('\u{1b}').map(|part| text(part).unwrap_or(part));
-    [first].into_iter().chain(parts).collect::<String>().into()
-}
-
 /// Longer lines are not the kernel's: its records have at most 1024 bytes.
 const MAX_LINE: usize = 4096;
 
@@ -168,7 +147,7 @@ fn message(line: &str) -> Option<Message> {
     if line.len() > MAX_LINE {
         return None;
     }
-    let table::Found { row, meaning, found } = table::message(line)?;
+    let (row, found) = table::message(line)?;
     let frame = frame::of(&line[..found.start])?;
     let text = line[frame.begin..].trim_end();
     let text = match row.kind {
@@ -177,15 +156,16 @@ fn message(line: &str) -> Option<Message> {
         Kind::CommandLine => command_line(found.fields.text("line")?)?,
         _ => text.to_string(),
     };
-    Some(Message {
-        kind: row.kind,
-        level: row.level,
+    let shown = KernelMessage {
         seconds: frame.seconds,
         stamp: frame.stamp,
         text: text.replace('\t', " ").chars().filter(|c| !c.is_control()).collect(),
-        meaning,
-        fields: found.fields,
-    })
+        meaning: row.meaning(&found.fields).into(),
+        level: row.level,
+        times: 1,
+        last_seconds: None,
+    };
+    Some(Message { kind: row.kind, fields: found.fields, shown })
 }
 
 /// Returns the boot parameters about clocks, if there are any. Others can contain addresses and keys.

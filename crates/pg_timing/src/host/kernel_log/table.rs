@@ -181,36 +181,26 @@ const REASONS: &[(&str, &str)] = &[
     ("boot parameter", "the boot parameter tsc=unstable is set"),
 ];
 
-/// A message that was found in a line.
-pub struct Found<'a> {
-    pub row: &'static Row,
-    pub meaning: &'static str,
-    pub found: Match<'a>,
-}
-
 /// Every message contains one of these. So a log of gigabytes is searched for few patterns.
 const HINTS: &[&str] =
     &["lock", "TSC", "counter", "atchdog", "version", "mmand", "MHz", "Brought", "keeping", "wd-", "PM:", "fork", "'"];
 
 /// Returns the message about clocks in a line.
-pub fn message(line: &str) -> Option<Found<'_>> {
+pub fn message(line: &str) -> Option<(&'static Row, Match<'_>)> {
     if !HINTS.iter().any(|hint| line.contains(hint)) {
         return None;
     }
-    TABLE.iter().find_map(|row| {
-        let found = find(row.pattern, line)?;
-        (!is_cut_off(&found.fields, found.rest)).then(|| Found { row, meaning: meaning(row, &found.fields), found })
-    })
+    // A line can end within the name of a clock source.
+    let is_cut_off = |found: &Match| found.rest.is_empty() && found.fields.text("source").is_some_and(is_cut_name);
+    TABLE.iter().find_map(|row| Some((row, find(row.pattern, line).filter(|found| !is_cut_off(found))?)))
 }
 
-fn meaning(row: &Row, fields: &Fields) -> &'static str {
-    let reason = fields.text("reason").unwrap_or("");
-    REASONS.iter().find(|(words, _)| reason.starts_with(words)).map_or(row.meaning, |(_, meaning)| meaning)
-}
-
-/// Returns whether the line ends within the name of a clock source.
-fn is_cut_off(fields: &Fields, rest: &str) -> bool {
-    rest.is_empty() && fields.text("source").is_some_and(is_cut_name)
+impl Row {
+    /// Returns what a message with these fields means.
+    pub fn meaning(&self, fields: &Fields) -> &'static str {
+        let reason = fields.text("reason").unwrap_or("");
+        REASONS.iter().find(|(words, _)| reason.starts_with(words)).map_or(self.meaning, |(_, meaning)| meaning)
+    }
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ fn every_frame_is_removed() {
     for (line, seconds, stamp) in FRAMES {
         let log = parse(&format!("{line}{REST}\n"));
         let [message] = log.messages.as_slice() else { panic!("{line:?}: {log:?}") };
-        let found = (message.seconds, message.stamp.as_deref(), message.text.as_str());
+        let found = (message.shown.seconds, message.shown.stamp.as_deref(), message.shown.text.as_str());
         assert_eq!(found, (*seconds, *stamp, "tsc: Detected 2900.000 MHz processor"), "{line:?}");
     }
 }
@@ -100,7 +100,7 @@ fn a_record_of_another_program_is_not_the_kernels() {
     let expected = parse("[    1.500000] clocksource: Switched to clocksource hpet\n").messages;
     assert_eq!(parse(&kernel).messages, expected);
     let later = kernel.replace("\"_SOURCE_MONOTONIC_TIMESTAMP\":\"1500000\",", "");
-    assert_eq!(parse(&later).messages[0].seconds, Some(1.612345));
+    assert_eq!(parse(&later).messages[0].shown.seconds, Some(1.612345));
     for (program, transport) in [
         ("\"app\"", "syslog"),
         ("null", "journal"),
@@ -308,7 +308,7 @@ fn a_demotion_can_name_the_current_clock_source() {
 #[test]
 fn old_systems() {
     let old = parse("[    0.000000] time.c: Using 3.579545 MHz WALL PM GTOD PIT/TSC timer.\n");
-    assert_eq!((old.old_clocksource(), old.messages[0].level), (Some("tsc"), Level::Note));
+    assert_eq!((old.old_clocksource(), old.messages[0].shown.level), (Some("tsc"), Level::Note));
     assert_eq!(parse("time.c: Using 1.193182 MHz PIT timer.").old_clocksource(), None, "only the tick's timer");
     let log = parse(
         "Timecounter \"ARM MPCore Timecounter\" frequency 62500000 Hz quality 1000\nTimecounters tick every 1 ms\n",
@@ -326,8 +326,8 @@ fn a_cut_log_has_no_other_facts() {
         assert!(part.messages.len() <= whole.messages.len(), "cut at {at}");
         for (part, whole) in part.messages.iter().zip(&whole.messages) {
             assert_eq!(
-                (part.kind, part.seconds, part.source()),
-                (whole.kind, whole.seconds, whole.source()),
+                (part.kind, part.shown.seconds, part.source()),
+                (whole.kind, whole.shown.seconds, whole.source()),
                 "cut at {at}"
             );
         }
@@ -360,7 +360,7 @@ proptest! {
         Just("\n".into()), Just("12月".into()), Just("ffffffff".into()), Just("{\"msg\":".into()), "\\PC{0,12}",
     ], 0..40), glue in prop_oneof![Just(" "), Just("")]) {
         let log = parse(&words.join(glue));
-        prop_assert!(log.messages.iter().all(|message| !message.text.contains(char::is_control)));
+        prop_assert!(log.messages.iter().all(|message| !message.shown.text.contains(char::is_control)));
         log.demotion();
     }
 }

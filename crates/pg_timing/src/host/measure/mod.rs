@@ -6,8 +6,7 @@ mod tests;
 
 pub use read_loops::*;
 
-use crate::report;
-use crate::report::{Bin, ClockReport, Gaps, Percentiles};
+use crate::report::{Bin, ClockReport, Drift, DriftStep, Gaps, Percentiles};
 use timing_clock::{Bracket, Clock, Granularity, Hertz, Nanos, Ppm, Rate, ticks_between};
 
 /// One comparison of a clock with the reference.
@@ -22,21 +21,30 @@ pub struct Sample {
 }
 
 /// Compares a clock with a reference repeatedly.
-#[derive(Clone, Debug)]
-pub struct DriftMeter<C, R> {
-    clock: C,
+pub struct DriftMeter<'a> {
+    /// reads the reference between two reads of the clock
+    read: Box<dyn Fn() -> Option<Bracket<u64>> + 'a>,
     /// step of the clock in ticks, by which a reading can be late
     clock_step: f64,
-    reference: R,
     reference_step: Nanos,
-    /// readings of the reference between two reads of the clock
     brackets: Vec<Bracket<u64>>,
 }
 
-impl<C, R> DriftMeter<C, R> {
+impl<'a> DriftMeter<'a> {
     /// Returns a meter without samples. The ticks of `reference` are nanoseconds.
-    pub fn new(clock: C, clock_step: f64, reference: R, reference_step: Nanos) -> Self {
-        DriftMeter { clock, clock_step, reference, reference_step, brackets: Vec::new() }
+    pub fn new(clock: impl Clock + 'a, clock_step: f64, reference: impl Clock + 'a, reference_step: Nanos) -> Self {
+        let read = Box::new(move || Bracket::narrowest(&clock, || reference.read()));
+        DriftMeter { read, clock_step, reference_step, brackets: Vec::new() }
+    }
+
+    /// Takes one sample.
+    pub fn sample(&mut self) {
+        self.brackets.extend((self.read)());
+    }
+
+    /// Forgets the oldest samples, so that at most `count` remain.
+    pub fn keep_last(&mut self, count: usize) {
+        self.brackets.drain(..self.brackets.len().saturating_sub(count));
     }
 
     /// Returns the samples. `ns_per_tick` converts the clock's ticks; a counter's rate is known only at the end.
@@ -64,26 +72,13 @@ impl<C, R> DriftMeter<C, R> {
         ticks.get(ticks.len() / 2).copied()
     }
 
-    /// Returns the clock's rate from the first to the last sample.
-    fn whole_rate(&self) -> Option<Rate> {
-        let tick = self.median_tick()?;
-        let samples = self.samples(tick);
-        self.rate_between(samples.first()?, samples.last()?, tick)
-    }
-
-    /// Returns the clock's rate in the longest period of constant rate, or `None` if the rate was constant all the
-    /// time. Then the whole measurement gives a better rate.
+    /// Returns the clock's rate in the longest period of constant rate.
     ///
     /// During a suspend, or a pause of a virtual machine, one of the two clocks stands still. Some emulators move their
     /// TSC by some microseconds. A rate that contains such a change is the rate of neither clock.
-    pub fn constant_rate(&self) -> Option<Rate> {
+    pub fn rate(&self) -> Option<Rate> {
         let tick = self.median_tick()?;
         let (from, to) = longest_period(&self.samples(tick))?;
-        self.rate_between(&from, &to, tick)
-    }
-
-    /// Returns the clock's rate between two samples that were converted with `tick` ns per tick.
-    fn rate_between(&self, from: &Sample, to: &Sample, tick: f64) -> Option<Rate> {
         let span = to.at - from.at;
         let ratio = 1.0 + (to.offset - from.offset) / span;
         // Each reading can be late by up to one step, so a difference of two has an error of one step.
@@ -92,102 +87,25 @@ impl<C, R> DriftMeter<C, R> {
     }
 }
 
-/// A [`DriftMeter`] of any two clocks, so that a list can hold all meters.
-pub trait Drifting {
-    /// Takes one sample.
-    fn sample(&mut self);
-    /// Returns the samples. `ns_per_tick` converts the clock's ticks.
-    fn samples(&self, ns_per_tick: f64) -> Vec<Sample>;
-    /// Returns the clock's rate from the first to the last sample, or in the longest period without a break.
-    fn rate(&self) -> Option<Rate>;
-    /// Forgets the oldest samples, so that at most `count` remain.
-    fn keep_last(&mut self, count: usize);
-}
-
-impl<C: Clock, R: Clock> Drifting for DriftMeter<C, R> {
-    fn sample(&mut self) {
-        self.brackets.extend(Bracket::narrowest(&self.clock, || self.reference.read()));
-    }
-
-    fn rate(&self) -> Option<Rate> {
-        self.constant_rate().or_else(|| self.whole_rate())
-    }
-
-    fn samples(&self, ns_per_tick: f64) -> Vec<Sample> {
-        DriftMeter::samples(self, ns_per_tick)
-    }
-
-    fn keep_last(&mut self, count: usize) {
-        self.brackets.drain(..self.brackets.len().saturating_sub(count));
-    }
-}
-
 /// A crystal changes its rate by less than this within seconds. This also covers the error of the median rate.
 pub const MAX_WANDER: f64 = 5e-6;
 
-/// Returns the first and the last sample of the longest period of constant rate, if the rate was not constant all the
-/// time. The samples are converted with the clock's median rate.
+/// Returns the first and the last sample of the longest period of constant rate: of all samples, if no period has two. The
+/// samples are converted with the clock's median rate.
 fn longest_period(samples: &[Sample]) -> Option<(Sample, Sample)> {
-    let breaks: Vec<usize> =
-        samples.windows(2).enumerate().filter(|(_, pair)| moves_beyond(MAX_WANDER, pair)).map(|(nth, _)| nth).collect();
-    breaks.first()?;
-    let starts = std::iter::once(0).chain(breaks.iter().map(|nth| nth + 1));
-    let ends = breaks.iter().copied().chain([samples.len() - 1]);
-    let (from, to) = starts.zip(ends).max_by_key(|(from, to)| to.saturating_sub(*from))?;
-    (samples[to].at > samples[from].at).then(|| (samples[from], samples[to]))
-}
-
-/// A sudden change of the offset that no change of rate explains.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
-    /// ns since the first sample
-    pub at: f64,
-    /// change of the offset in ns; positive if the clock jumped ahead
-    pub by: f64,
-    /// bound on the error of `by`, in ns
-    pub error: f64,
-}
-
-/// The drift that a series of samples shows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Trend {
-    /// rate of the clock relative to the reference, without steps
-    pub rate: Ppm,
-    pub uncertainty: Ppm,
-    /// difference between the rates of the first and the second half, beyond the errors of both
-    pub bend: Ppm,
-    pub steps: Vec<Step>,
-    pub over: Nanos,
+    let periods = samples.chunk_by(|a, b| !moves_beyond(MAX_WANDER, &[*a, *b]));
+    let ends = |period: &[Sample]| Some((*period.first()?, *period.last()?));
+    let longest = periods.max_by_key(|period| period.len()).and_then(ends).filter(|(from, to)| to.at > from.at);
+    longest.or_else(|| ends(samples))
 }
 
 /// The kernel lets NTP slew a clock by 500 ppm. This is twice as much, because a counter's rate can change, too. A
 /// faster change of the offset is a step.
 pub const MAX_SLEW: f64 = 1_000e-6;
 
-impl Trend {
-    /// Returns the drift as a part of a report, with figures rounded.
-    pub fn report(&self, clock: &str, reference: &str) -> report::Drift {
-        let round = |x: f64| (x * 1e4).round() / 1e4;
-        let step = |step: &Step| report::DriftStep {
-            at_seconds: round(step.at / 1e9),
-            by_ns: step.by.round(),
-            error_ns: step.error.ceil(),
-        };
-        report::Drift {
-            clock: clock.into(),
-            reference: reference.into(),
-            rate_ppm: round(self.rate.0),
-            uncertainty_ppm: round(self.uncertainty.0),
-            bend_ppm: round(self.bend.0),
-            steps: self.steps.iter().map(step).collect(),
-            over_seconds: round(self.over.secs()),
-        }
-    }
-}
-
-/// Returns the drift. A change of the offset by more than `slew` (a fraction) is a step. `None` with fewer than three
-/// samples, because two cannot separate a step from a slew.
-pub fn trend(slew: f64, samples: &[Sample]) -> Option<Trend> {
+/// Returns the drift of a clock against a reference. A change of the offset by more than `slew` (a fraction) is a step. `None`
+/// with fewer than three samples, because two cannot separate a step from a slew.
+pub fn trend((clock, reference): (&str, &str), slew: f64, samples: &[Sample]) -> Option<Drift> {
     let (first, last) = (samples.first()?, samples.last()?);
     if samples.len() < 3 || last.at <= first.at {
         return None;
@@ -198,19 +116,39 @@ pub fn trend(slew: f64, samples: &[Sample]) -> Option<Trend> {
     let bend = (halves.0.0 - halves.1.0).abs() - halves.0.1 - halves.1.1;
     let step = |pair: &[Sample]| {
         let interval = pair[1].at - pair[0].at;
-        Step {
-            at: pair[1].at,
-            by: pair[1].offset - pair[0].offset - rate * interval,
-            error: pair[0].error + pair[1].error + uncertainty * interval,
+        DriftStep {
+            at_seconds: pair[1].at / 1e9,
+            by_ns: pair[1].offset - pair[0].offset - rate * interval,
+            error_ns: pair[0].error + pair[1].error + uncertainty * interval,
         }
     };
-    Some(Trend {
-        rate: Ppm(rate * 1e6),
-        uncertainty: Ppm(uncertainty * 1e6),
-        bend: Ppm((bend * 1e6).max(0.0)),
+    Some(Drift {
+        clock: clock.into(),
+        reference: reference.into(),
+        rate_ppm: rate * 1e6,
+        uncertainty_ppm: uncertainty * 1e6,
+        bend_ppm: (bend * 1e6).max(0.0),
         steps: samples.windows(2).filter(|pair| moves_beyond(slew, pair)).map(step).collect(),
-        over: Nanos(last.at - first.at),
+        over_seconds: (last.at - first.at) / 1e9,
     })
+}
+
+/// Rounds the figures for a report. JSON then reads back as the same numbers.
+pub fn rounded(drift: Drift) -> Drift {
+    let round = |x: f64| (x * 1e4).round() / 1e4;
+    let step = |step: DriftStep| DriftStep {
+        at_seconds: round(step.at_seconds),
+        by_ns: step.by_ns.round(),
+        error_ns: step.error_ns.ceil(),
+    };
+    Drift {
+        rate_ppm: round(drift.rate_ppm),
+        uncertainty_ppm: round(drift.uncertainty_ppm),
+        bend_ppm: round(drift.bend_ppm),
+        steps: drift.steps.into_iter().map(step).collect(),
+        over_seconds: round(drift.over_seconds),
+        ..drift
+    }
 }
 
 /// Returns the rate and its error, as fractions, from the periods between the steps. An interval with a step contains
@@ -264,7 +202,7 @@ pub fn summarize(
         _ => None,
     });
     let enough = record.buffers.len() >= MIN_BUFFERS;
-    let percentiles = percentiles(&record.differences, ns);
+    let percentiles = Percentiles::of(|share| Some(round(ns(record.differences.quantile(share)?))));
     ClockReport {
         name: name.into(),
         read_ns: read.map(|[_, median, _]| round(median)),
@@ -311,21 +249,6 @@ fn round(ns: f64) -> f64 {
     (ns * 100.0).round() / 100.0
 }
 
-/// Returns the percentiles of the differences.
-fn percentiles(differences: &Histogram, ns: impl Fn(u64) -> f64) -> Option<Percentiles> {
-    let at = |share| differences.quantile(share).map(|ticks| round(ns(ticks)));
-    Some(Percentiles {
-        min_ns: at(0.0)?,
-        p50_ns: at(0.5)?,
-        p90_ns: at(0.9)?,
-        p99_ns: at(0.99)?,
-        p99_9_ns: at(0.999)?,
-        p99_99_ns: at(0.9999)?,
-        p99_999_ns: at(0.99999)?,
-        max_ns: at(1.0)?,
-    })
-}
-
 /// Returns the number, total, maximum and share of the differences that are long enough to be gaps.
 fn gaps(differences: &Histogram, median_ns: f64, ns: impl Fn(u64) -> f64) -> Gaps {
     let threshold_ns = round((GAP_FACTOR * median_ns).max(MIN_GAP.0));
@@ -351,15 +274,21 @@ pub fn log2_row(ns: u64) -> usize {
     (u64::BITS - ns.leading_zeros()) as usize
 }
 
-/// Returns the histogram with PostgreSQL's rows.
-fn bins(differences: &Histogram, rate: Hertz) -> Vec<Bin> {
-    let mut rows: Vec<Bin> = Vec::new();
-    for (ticks, count) in differences.iter() {
-        let row = log2_row(rate.nanos(ticks as f64).0 as u64);
-        while rows.len() <= row {
-            rows.push(Bin { le_ns: (1u64 << rows.len()).wrapping_sub(1), ge_ns: None, count: 0 });
-        }
-        rows[row].count += count;
+/// Returns the number of durations in each of PostgreSQL's rows, up to the last one that is not empty. A duration is in ns, and
+/// has its number of occurrences.
+pub fn log2_rows(durations: impl Iterator<Item = (u64, u64)>) -> Vec<u64> {
+    let mut rows = Vec::new();
+    for (ns, count) in durations {
+        let row = log2_row(ns);
+        rows.resize(rows.len().max(row + 1), 0);
+        rows[row] += count;
     }
     rows
+}
+
+/// Returns the histogram with PostgreSQL's rows.
+fn bins(differences: &Histogram, rate: Hertz) -> Vec<Bin> {
+    let rows = log2_rows(differences.iter().map(|(ticks, count)| (rate.nanos(ticks as f64).0 as u64, count)));
+    let bin = |(nth, count): (usize, u64)| Bin { le_ns: (1u64 << nth).wrapping_sub(1), ge_ns: None, count };
+    rows.into_iter().enumerate().map(bin).collect()
 }

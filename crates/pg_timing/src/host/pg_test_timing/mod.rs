@@ -3,18 +3,15 @@
 pub mod getopt;
 mod parse;
 pub mod report;
-mod table;
-pub mod ticket;
 mod writer;
 
-pub use parse::{KERNEL_LOG, parse};
-pub use table::Output;
+pub use parse::{KERNEL_LOG, Output, parse};
 
 use crate::host::measure::{self, Budget, ClockMeter};
+use crate::report::{TestReport, TestedClock};
 use anyhow::Context;
 use std::sync::atomic::{AtomicBool, Ordering};
 use timing_clock::{Hertz, NANOSECONDS, Nanos, counter};
-use writer::{Timing, Unit, time};
 
 /// The options of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,11 +24,29 @@ pub struct Options {
 }
 
 /// The output format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
+    /// as in PostgreSQL 19: nanoseconds, every clock
+    #[value(name = "19")]
     Nineteen,
+    /// as in PostgreSQL 15 to 18: microseconds, the system clock
     Classic,
     Json,
+}
+
+/// The unit of the readings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    #[default]
+    Nanoseconds,
+    /// Up to version 18, PostgreSQL cuts each reading to whole microseconds and then subtracts.
+    Microseconds,
+}
+
+impl Unit {
+    fn ns(self) -> u64 {
+        if self == Unit::Microseconds { 1000 } else { 1 }
+    }
 }
 
 /// The end of a test. The texts are for stderr.
@@ -62,14 +77,14 @@ pub fn run(
         anyhow::anyhow!("could not read PostgreSQL's clock: the vDSO reads the CPU's counter, and {why}")
     })?;
     let system = measure::clock(measure::SYSTEM, Ok(())).context("could not read PostgreSQL's clock")?;
-    let mut tester = Tester { options, stop, out, timings: Vec::new() };
-    let mut ended = tester.test(writer::SYSTEM, &*system, NANOSECONDS)?;
+    let mut tester = Tester { options, stop, out, clocks: Vec::new() };
+    let mut ended = tester.test(&*system, NANOSECONDS)?;
     let mut lines = None;
     if ended.is_none() && options.format != Format::Classic {
         let (counters, mut tsc) = writer::counters(stop);
         if let Some(counters) = counters {
-            for (title, clock) in &counters.clocks {
-                ended = ended.map_or_else(|| tester.test(title, &**clock, counters.rate), |ended| Ok(Some(ended)))?;
+            for clock in &counters.clocks {
+                ended = ended.map_or_else(|| tester.test(&**clock, counters.rate), |ended| Ok(Some(ended)))?;
             }
             tsc.calibrate(&counters);
         }
@@ -81,9 +96,16 @@ pub fn run(
         }
         lines = Some(tsc);
     }
-    let timings = tester.timings;
     if !printed {
-        out(&writer::json(options, &timings, lines.as_ref(), ended == Some(Ended::Interrupted)))?;
+        let report = TestReport {
+            schema_version: 1,
+            version: env!("CARGO_PKG_VERSION").into(),
+            duration_s: options.duration_s.into(),
+            interrupted: ended == Some(Ended::Interrupted),
+            clocks: tester.clocks,
+            tsc: lines,
+        };
+        (tester.out)(&crate::json::json(&report))?;
     }
     Ok(ended.unwrap_or(Ended::Done))
 }
@@ -93,28 +115,33 @@ struct Tester<'a> {
     options: &'a Options,
     stop: &'a AtomicBool,
     out: &'a mut dyn FnMut(&str) -> anyhow::Result<()>,
-    timings: Vec<Timing>,
+    clocks: Vec<TestedClock>,
 }
 
 impl Tester<'_> {
     /// Measures a clock and prints the result. Returns the reason if this ends the test.
-    fn test(&mut self, title: &'static str, clock: &dyn ClockMeter, rate: Hertz) -> anyhow::Result<Option<Ended>> {
+    fn test(&mut self, clock: &dyn ClockMeter, rate: Hertz) -> anyhow::Result<Option<Ended>> {
         let Options { duration_s, cutoff, format } = *self.options;
         // If the clock goes back, this line says which clock it was.
         if format == Format::Nineteen {
-            (self.out)(&format!("\n{title}\n"))?;
+            (self.out)(match clock.name() {
+                "rdtscp" => "\nClock source: RDTSCP\n",
+                "rdtsc" => "\nFast clock source: RDTSC\n",
+                _ => "\nSystem clock source: clock_gettime (CLOCK_MONOTONIC)\n",
+            })?;
         }
+        let unit = if format == Format::Classic { Unit::Microseconds } else { Unit::Nanoseconds };
         let budget = Budget::new(Nanos::from_secs(f64::from(duration_s)), self.stop);
-        let timing = match time(title, clock, rate, Unit::of(format), &budget) {
-            Ok(timing) => timing,
+        let mut timed = match writer::time(clock, rate, unit, &budget) {
+            Ok(timed) => timed,
             Err(message) => return Ok(Some(Ended::Warp(message))),
         };
         match format {
-            Format::Nineteen => (self.out)(&writer::nineteen(&timing, cutoff))?,
-            Format::Classic => (self.out)(&writer::classic(&timing))?,
-            Format::Json => {}
+            Format::Nineteen => (self.out)(&writer::nineteen(&timed, cutoff))?,
+            Format::Classic => (self.out)(&writer::classic(&timed))?,
+            Format::Json => timed.loop_ns = (timed.loop_ns * 100.0).round() / 100.0,
         }
-        self.timings.push(timing);
+        self.clocks.push(timed);
         Ok(self.stop.load(Ordering::Relaxed).then_some(Ended::Interrupted))
     }
 }

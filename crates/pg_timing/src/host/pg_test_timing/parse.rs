@@ -10,13 +10,99 @@
 //! sentences and rows are recognized wherever they stand in a line. What is missing or damaged sets `cut_off`: each share
 //! of a table must be that of its count.
 
-use super::table::{ClockTable, Kind, Output, Row, Scale, Table, TscLines, decimal};
+use super::Unit;
 use crate::host::kernel_log;
 use crate::host::pattern::{Fields, at_start};
-use crate::report::SYSTEM;
+use crate::report::{Bin, Fact, ObservedDuration, SYSTEM, TscReport};
 
 #[cfg(test)]
 mod tests;
+
+/// One run of pg_test_timing.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Output {
+    /// measuring time of each clock, from `Testing timing overhead for N seconds`
+    pub duration_s: Option<u64>,
+    /// the clocks in the printed order, each with a loop time or a table
+    pub clocks: Vec<ClockTable>,
+    /// the lines of PostgreSQL 19 about the TSC
+    pub tsc: Option<TscReport>,
+    /// whether the clock went back; a cut text can show that without the amount
+    pub went_back: bool,
+    /// The amount in ns, negative as printed. A printed `ms` means microseconds, or nanoseconds in an output that
+    /// counts in nanoseconds, because no version ever measured milliseconds.
+    pub warp_ns: Option<i64>,
+    /// whether a part of the output is missing or damaged
+    ///
+    /// The `...` that PostgreSQL 19 prints before the longest duration does not count. Missing rows at the end of a
+    /// classic table are noticed if their share is at least the rounding of the printed ones.
+    pub cut_off: bool,
+    /// where the output begins in its text, in bytes
+    pub position: usize,
+}
+
+/// The printed results of one clock.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ClockTable {
+    /// the name in reports: `system`, `rdtscp`, `rdtsc`, or that of an unknown clock
+    pub name: String,
+    /// elapsed time divided by the number of readings; includes the loop's own work
+    pub loop_ns: Option<f64>,
+    /// The unit of the differences. Up to version 18, each reading was cut to whole microseconds before the subtraction.
+    pub unit: Unit,
+    /// the printed shares add up to 100%, so no row is missing
+    pub whole: bool,
+    /// the histogram, shortest durations first
+    pub bins: Vec<Bin>,
+    /// PostgreSQL 19's exact durations, shortest first
+    pub observed: Vec<ObservedDuration>,
+}
+
+impl ClockTable {
+    /// Returns the smallest and the largest difference that a row counts, in ns.
+    pub fn differences_ns(&self, bin: &Bin) -> (f64, f64) {
+        let (below, unit) = (bin.le_ns as f64 + 1.0, self.unit.ns() as f64);
+        (if below > unit { below / 2.0 } else { 0.0 }, below - unit)
+    }
+
+    /// Returns the number of readings.
+    pub fn reads(&self) -> u64 {
+        self.bins.iter().map(|bin| bin.count).fold(0, u64::saturating_add)
+    }
+
+    fn is_bare(&self) -> bool {
+        self.loop_ns.is_none() && self.bins.is_empty() && self.observed.is_empty()
+    }
+}
+
+impl Output {
+    /// Returns whether there is a table in microseconds. Then there is no second clock.
+    fn is_classic(&self) -> bool {
+        self.clocks.iter().any(|clock| clock.unit == Unit::Microseconds)
+    }
+
+    /// Returns whether the clock went back, which ended the run.
+    fn is_over(&self) -> bool {
+        self.warp_ns.is_some() && (self.duration_s.is_some() || !self.clocks.is_empty())
+    }
+
+    /// Returns whether the current clock has no figures yet.
+    fn is_bare(&self) -> bool {
+        self.clocks.last().is_none_or(ClockTable::is_bare)
+    }
+
+    /// Returns the current clock. Without a heading it is the system clock, because every other clock has one.
+    fn clock(&mut self) -> &mut ClockTable {
+        if self.clocks.is_empty() {
+            self.push(SYSTEM);
+        }
+        self.clocks.last_mut().expect("there is a clock")
+    }
+
+    fn push(&mut self, name: &str) {
+        self.clocks.push(ClockTable { name: name.into(), ..ClockTable::default() });
+    }
+}
 
 const NOT_TEXT: &str = "the input is not text: it has NUL bytes";
 pub const KERNEL_LOG: &str = "this is a kernel log, and not the output of pg_test_timing";
@@ -31,14 +117,23 @@ pub fn parse(text: &str) -> Result<Vec<Output>, &'static str> {
     }
     let mut reader = Reader::default();
     for line in text.split_inclusive(['\n', '\r']) {
-        let position = line.as_ptr().addr() - text.as_ptr().addr();
-        reader.line(line, position);
+        reader.position = line.as_ptr().addr() - text.as_ptr().addr();
+        reader.line(line);
     }
-    match reader.finish() {
+    reader.start();
+    match reader.done {
         outputs if !outputs.is_empty() => Ok(outputs),
         _ if kernel_log::is_kernel_log(text) => Err(KERNEL_LOG),
         _ => Err(NOTHING_FOUND),
     }
+}
+
+/// The kind of a table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Histogram,
+    /// PostgreSQL 19's exact durations
+    Observed,
 }
 
 /// What a sentence of pg_test_timing is.
@@ -46,8 +141,8 @@ pub fn parse(text: &str) -> Result<Vec<Output>, &'static str> {
 enum Sentence {
     Testing,
     LoopTime,
-    Heading(Kind),
-    Titles(Kind, Scale),
+    /// the heading of a table, or its titles, which show the unit
+    Table(Kind, Option<Unit>),
     SystemClock,
     Clock,
     WentBack,
@@ -57,29 +152,27 @@ enum Sentence {
     TscCalibrated,
     TscNotUsable,
     TscByDefault(bool),
-    /// the calibrated rate is too far from the one in use, which ends the output
-    TscWarning,
 }
 
 /// Every sentence, in the wording of every version.
 const SENTENCES: &[(&str, Sentence)] = {
     use Kind::*;
     use Sentence::*;
-    const US: Scale = Scale::MICROSECONDS;
-    const NS: Scale = Scale::NANOSECONDS;
+    const US: Option<Unit> = Some(Unit::Microseconds);
+    const NS: Option<Unit> = Some(Unit::Nanoseconds);
     &[
         ("Testing timing overhead for {#seconds} second", Testing),
         ("Per loop time including overhead: {loop} ns", LoopTime),
         ("Average loop time including overhead: {loop} ns", LoopTime),
         ("Per timing duration including loop overhead: {loop} ns", LoopTime),
-        ("Histogram of timing durations", Heading(Histogram)),
-        ("Observed timing durations up to", Heading(Observed)),
-        ("< usec: count percent", Titles(Histogram, US)),
-        ("< usec % of total count", Titles(Histogram, US)),
-        ("< us % of total count", Titles(Histogram, US)),
-        ("<= ns % of total running % count", Titles(Histogram, NS)),
-        ("<= ns % of total count", Titles(Histogram, NS)),
-        ("ns % of total running % count", Titles(Observed, NS)),
+        ("Histogram of timing durations", Table(Histogram, None)),
+        ("Observed timing durations up to", Table(Observed, None)),
+        ("< usec: count percent", Table(Histogram, US)),
+        ("< usec % of total count", Table(Histogram, US)),
+        ("< us % of total count", Table(Histogram, US)),
+        ("<= ns % of total running % count", Table(Histogram, NS)),
+        ("<= ns % of total count", Table(Histogram, NS)),
+        ("ns % of total running % count", Table(Observed, NS)),
         ("System clock source: {name}", SystemClock),
         ("Fast clock source: {name}", Clock),
         ("Clock source: {name}", Clock),
@@ -91,7 +184,6 @@ const SENTENCES: &[(&str, Sentence)] = {
         ("TSC clock source is not usable", TscNotUsable),
         ("TSC clock source will be used by default", TscByDefault(true)),
         ("TSC clock source will not be used by default", TscByDefault(false)),
-        ("Calibrated TSC frequency differs by {percent}%", TscWarning),
     ]
 };
 
@@ -124,29 +216,18 @@ fn is_elision(word: &str) -> bool {
 #[derive(Default)]
 struct Reader {
     done: Vec<Output>,
-    open: Open,
+    /// the output being read
+    open: Output,
+    /// the table for the next rows
+    table: Option<Table>,
+    /// whether a heading named a clock, as in PostgreSQL 19
+    headed: bool,
     /// where the current line begins
     position: usize,
 }
 
-/// The output being read.
-#[derive(Default)]
-struct Open {
-    output: Output,
-    /// the table for the next rows
-    table: Option<Table>,
-    /// whether there was a table in microseconds; then there is no second clock
-    classic: bool,
-    /// whether a heading named a clock, as in PostgreSQL 19
-    headed: bool,
-    /// whether PostgreSQL ended the output with its warning
-    warned: bool,
-}
-
 impl Reader {
-    /// Adds a line that begins at this position of the text.
-    fn line(&mut self, line: &str, position: usize) {
-        self.position = position;
+    fn line(&mut self, line: &str) {
         let line = unquote(line).replace(['|', '│'], " ").replace("&lt;", "<");
         let mut rest = line.trim();
         while !rest.is_empty() {
@@ -158,13 +239,14 @@ impl Reader {
     fn next<'a>(&mut self, text: &'a str) -> &'a str {
         for (pattern, sentence) in SENTENCES {
             if let Some((fields, rest)) = at_start(pattern, text) {
+                self.close_table();
                 self.sentence(*sentence, &fields);
                 return if *sentence == Sentence::TscSource { after_source(text) } else { rest };
             }
         }
         let word = text.split_whitespace().next().unwrap_or("");
         let after = &text[word.len()..];
-        let Some(table) = &mut self.open.table else { return after };
+        let Some(table) = &mut self.table else { return after };
         let words: Vec<&str> = text.split_whitespace().take(5).collect();
         let first = words[0].trim_start_matches(':');
         if first.is_empty() {
@@ -177,45 +259,38 @@ impl Reader {
             let last = words[length - 1];
             return &text[last.as_ptr().addr() - text.as_ptr().addr() + last.len()..];
         } else if first.starts_with(|c: char| c.is_ascii_digit()) {
-            // Before the first row, a number can belong to a sentence.
-            if !table.is_empty() {
-                table.damage();
-            }
-        } else if !table.is_empty() && word.contains(char::is_alphabetic) {
-            self.open.close_table();
+            // A part of a row. Before the first row, a number can belong to a sentence.
+            table.damaged |= !table.rows.is_empty();
+        } else if !table.rows.is_empty() && word.contains(char::is_alphabetic) {
+            self.close_table();
         }
         after
     }
 
-    /// Returns all outputs.
-    fn finish(mut self) -> Vec<Output> {
-        self.start();
-        self.done
-    }
-
     /// Ends the current output and starts a new one.
-    fn start(&mut self) -> &mut Open {
-        self.done.extend(std::mem::take(&mut self.open).finish());
-        self.open.output.position = self.position;
+    fn start(&mut self) -> &mut Output {
+        self.close_table();
+        let output = std::mem::replace(&mut self.open, Output { position: self.position, ..Output::default() });
+        self.done.extend(finish(output, self.headed));
+        self.headed = false;
         &mut self.open
     }
 
     /// Returns the current output if it `fits`, or else a new one.
-    fn fitting(&mut self, fits: impl FnOnce(&Open) -> bool) -> &mut Open {
-        self.open.close_table();
-        let is_new = self.open.output == Output { position: self.open.output.position, ..Output::default() };
-        match is_new || !fits(&self.open) {
-            true => self.start(),
-            false => &mut self.open,
-        }
+    fn fitting(&mut self, fits: impl FnOnce(&Output) -> bool) -> &mut Output {
+        let is_new = self.open == Output { position: self.open.position, ..Output::default() };
+        if is_new || !fits(&self.open) { self.start() } else { &mut self.open }
     }
 
     fn sentence(&mut self, sentence: Sentence, fields: &Fields) {
         match sentence {
-            Sentence::Testing => self.testing(fields.number("seconds")),
-            Sentence::LoopTime => self.loop_time(fields.text("loop").and_then(decimal)),
-            Sentence::Heading(kind) => self.table(kind, None),
-            Sentence::Titles(kind, scale) => self.table(kind, Some(scale)),
+            // This is the first line of an output, with two exceptions. If stderr goes to the same file, "going backwards"
+            // comes before it. Builds before 19 printed the first clock's heading above it.
+            Sentence::Testing => {
+                let is_first = |clock: &ClockTable| clock.name == SYSTEM && clock.is_bare();
+                let open = self.fitting(|open| open.duration_s.is_none() && open.clocks.iter().all(is_first));
+                open.duration_s = fields.number("seconds");
+            }
             Sentence::SystemClock => self.clock(SYSTEM),
             Sentence::Clock => match fields.text("name") {
                 Some(name) if name.starts_with("clock_gettime") => self.clock(SYSTEM),
@@ -223,94 +298,86 @@ impl Reader {
                 Some(name) if !name.contains(|c: char| c.is_lowercase()) => self.clock(&name.to_ascii_lowercase()),
                 _ => {}
             },
-            Sentence::WentBack => self.went_back(),
-            Sentence::Warp => self.warp(fields.number("amount"), fields.text("unit").unwrap_or("")),
+            Sentence::LoopTime => {
+                // With a single clock, a run whose clock went back has no loop time, so this is another run.
+                if self.open.went_back && !self.headed {
+                    let duration_s = self.open.duration_s.take_if(|_| self.open.warp_ns.is_none());
+                    self.start().duration_s = duration_s;
+                }
+                let open = self.fitting(|open| open.is_bare() && !open.is_over());
+                open.clock().loop_ns = fields.text("loop").and_then(decimal);
+                self.table = Some(Table::new(Kind::Histogram, None));
+            }
+            // A table belongs to the current clock, or to a new output if the clock already has one.
+            Sentence::Table(kind, unit) => {
+                let open = self.fitting(|open| match open.clocks.last() {
+                    None => true,
+                    Some(clock) if kind == Kind::Histogram => clock.bins.is_empty() && clock.observed.is_empty(),
+                    Some(clock) => clock.observed.is_empty() && !open.is_classic(),
+                });
+                open.clock();
+                self.table = Some(Table::new(kind, unit));
+            }
+            Sentence::WentBack => self.fitting(|open| !open.went_back && open.is_bare()).went_back = true,
+            Sentence::Warp => {
+                let factor = match fields.text("unit").unwrap_or("").trim_end_matches(|c: char| !c.is_alphanumeric()) {
+                    "ns" | "nsec" => 1,
+                    // Builds between 18 and 19 printed `ms` for nanoseconds, and some versions up to 18 for microseconds.
+                    "ms" if self.headed => 1,
+                    "us" | "usec" | "microseconds" | "ms" => 1000,
+                    _ => return,
+                };
+                let open = self.fitting(|open| if open.went_back { open.warp_ns.is_none() } else { open.is_bare() });
+                open.went_back = true;
+                open.warp_ns = fields.number("amount").and_then(|amount: i64| amount.checked_mul(factor));
+            }
+            // The lines about the TSC alone are not an output. After a classic table they belong to another output.
+            _ if self.open.clocks.is_empty() || self.open.is_classic() || self.open.went_back => {}
             line => self.tsc(line, fields),
         }
     }
 
-    fn testing(&mut self, seconds: Option<u64>) {
-        // This is the first line of an output, with two exceptions. If stderr goes to the same file, "going backwards"
-        // comes before it. Builds before 19 printed the first clock's heading above it.
-        let open = self.fitting(|open| {
-            let clocks = &open.output.clocks;
-            open.output.duration_s.is_none() && clocks.iter().all(|c| c.name == SYSTEM && is_bare(c))
-        });
-        open.output.duration_s = seconds;
-    }
-
     fn clock(&mut self, name: &str) {
         let open = self.fitting(|open| match name {
-            SYSTEM => open.output.clocks.is_empty() && !open.is_over(),
-            _ => !open.classic && !open.is_over() && open.output.clocks.iter().all(|clock| clock.name != name),
+            SYSTEM => open.clocks.is_empty() && !open.is_over(),
+            _ => !open.is_classic() && !open.is_over() && open.clocks.iter().all(|clock| clock.name != name),
         });
-        open.headed = true;
         open.push(name);
-    }
-
-    fn loop_time(&mut self, ns: Option<f64>) {
-        // With a single clock, a run whose clock went back has no loop time, so this is another run.
-        if self.open.output.went_back && !self.open.headed {
-            let duration = (!self.open.is_over()).then(|| self.open.output.duration_s.take()).flatten();
-            self.start().output.duration_s = duration;
-        }
-        let open = self.fitting(|open| open.output.clocks.last().is_none_or(is_bare) && !open.is_over());
-        open.clock().loop_ns = ns;
-        open.table = Some(Table::new(Kind::Histogram, None));
-    }
-
-    /// Begins a table of the current clock, or of a new output if the clock already has one.
-    fn table(&mut self, kind: Kind, scale: Option<Scale>) {
-        let open = self.fitting(|open| match open.output.clocks.last() {
-            None => true,
-            Some(clock) if kind == Kind::Histogram => clock.bins.is_empty() && clock.observed.is_empty(),
-            Some(clock) => clock.observed.is_empty() && !open.classic,
-        });
-        open.clock();
-        open.table = Some(Table::new(kind, scale));
-    }
-
-    fn went_back(&mut self) {
-        let open = self.fitting(|open| !open.output.went_back && open.output.clocks.last().is_none_or(is_bare));
-        open.output.went_back = true;
-    }
-
-    fn warp(&mut self, amount: Option<i64>, unit: &str) {
-        let factor = match unit.trim_end_matches(|c: char| !c.is_alphanumeric()) {
-            "ns" | "nsec" => 1,
-            // Builds between 18 and 19 printed `ms` for nanoseconds, and some versions up to 18 for microseconds.
-            "ms" if self.open.headed => 1,
-            "us" | "usec" | "microseconds" | "ms" => 1000,
-            _ => return,
-        };
-        let open = self.fitting(|open| match open.output.went_back {
-            true => open.output.warp_ns.is_none(),
-            false => open.output.clocks.last().is_none_or(is_bare),
-        });
-        open.output.went_back = true;
-        open.output.warp_ns = amount.and_then(|amount| amount.checked_mul(factor));
+        self.headed = true;
     }
 
     fn tsc(&mut self, line: Sentence, fields: &Fields) {
-        self.open.close_table();
-        // These lines alone are not an output. After a classic table they belong to another output.
-        if self.open.output.clocks.is_empty() || self.open.classic || self.open.output.went_back {
-            return;
-        }
-        let lines = self.open.output.tsc.get_or_insert_default();
-        let khz = fields.number("khz");
+        let tsc = self.open.tsc.get_or_insert_with(|| TscReport::unavailable("not in the output of pg_test_timing"));
+        let khz = || fields.number("khz").filter(|khz: &f64| *khz > 0.0);
         match line {
-            Sentence::TscSource => {
-                lines.source = lines.source.take().or_else(|| fields.text("source").and_then(source))
+            Sentence::TscSource => tsc.source = tsc.source.take().or_else(|| fields.text("source").and_then(source)),
+            Sentence::TscInUse => {
+                let in_use = tsc.frequency_khz.known().copied().or_else(khz);
+                tsc.frequency_khz = Fact::of(in_use, "not in the output of pg_test_timing");
+                tsc.source.get_or_insert_with(|| "PostgreSQL 19".into());
             }
-            Sentence::TscInUse => lines.in_use_khz = lines.in_use_khz.or(khz),
-            Sentence::TscCalibrated => lines.calibrated_khz = lines.calibrated_khz.or(khz),
-            Sentence::TscNotUsable => lines.not_usable = true,
-            Sentence::TscByDefault(by_default) => {
-                lines.used_by_default = lines.used_by_default.or(Some(by_default));
+            Sentence::TscCalibrated => tsc.calibrated_khz = tsc.calibrated_khz.or_else(khz),
+            Sentence::TscNotUsable => {
+                tsc.usable = Some(false);
+                tsc.distrust = vec!["PostgreSQL 19 could not use the TSC".into()];
             }
-            _ => self.open.warned = true,
+            Sentence::TscByDefault(by_default) => tsc.used_by_default = tsc.used_by_default.or(Some(by_default)),
+            _ => {}
         }
+    }
+
+    /// Moves the rows of the open table to its clock.
+    fn close_table(&mut self) {
+        let Some(table) = self.table.take().filter(|table| !table.rows.is_empty()) else { return };
+        let clock = self.open.clock();
+        match table.kind {
+            Kind::Histogram => {
+                (clock.unit, clock.whole, clock.bins) = (table.unit(), table.is_whole(), table.bins());
+            }
+            Kind::Observed => clock.observed = table.observed(),
+        }
+        let total = clock.bins.iter().map(|bin| bin.count as f64).sum();
+        self.open.cut_off |= !table.is_complete(total);
     }
 }
 
@@ -325,85 +392,206 @@ fn after_source(text: &str) -> &str {
     text[1..].find("TSC ").map_or("", |at| &text[1 + at..])
 }
 
-/// Returns whether the clock has no figures yet.
-fn is_bare(clock: &ClockTable) -> bool {
-    clock.loop_ns.is_none() && clock.bins.is_empty() && clock.observed.is_empty()
-}
-
-impl Open {
-    fn push(&mut self, name: &str) {
-        let (bins, observed) = (Vec::new(), Vec::new());
-        let clock = ClockTable { name: name.into(), loop_ns: None, unit_ns: 1.0, whole: false, bins, observed };
-        self.output.clocks.push(clock);
-    }
-
-    /// Returns the current clock. Without a heading it is the system clock, because every other clock has one.
-    fn clock(&mut self) -> &mut ClockTable {
-        if self.output.clocks.is_empty() {
-            self.push(SYSTEM);
-        }
-        self.output.clocks.last_mut().expect("there is a clock")
-    }
-
-    /// Returns whether the clock went back, which ended the run.
-    fn is_over(&self) -> bool {
-        self.output.warp_ns.is_some() && (self.output.duration_s.is_some() || !self.output.clocks.is_empty())
-    }
-
-    /// Moves the rows of the open table to its clock.
-    fn close_table(&mut self) {
-        let Some(table) = self.table.take() else { return };
-        if table.is_empty() {
-            return;
-        }
-        self.classic |= table.unit_ns() > 1.0;
-        let clock = self.clock();
-        if table.kind == Kind::Histogram {
-            clock.unit_ns = table.unit_ns();
-            clock.whole = table.is_whole();
-            clock.bins = table.bins();
-        } else {
-            clock.observed = table.observed();
-        }
-        let total = clock.bins.iter().map(|bin| bin.count as f64).sum();
-        self.output.cut_off |= !table.is_complete(total);
-    }
-
-    /// Returns the output, if it has a figure.
-    fn finish(mut self) -> Option<Output> {
-        self.close_table();
-        let went_back = self.output.went_back;
-        let last = self.output.clocks.len().saturating_sub(1);
-        let mut nth = 0;
-        // The clock that went back has no figures.
-        self.output.clocks.retain(|clock| {
-            nth += 1;
-            !is_bare(clock) || went_back && self.headed && nth == last + 1
-        });
-        let output = &mut self.output;
-        let complete = |clock: &ClockTable| clock.loop_ns.is_some() && !clock.bins.is_empty();
-        let read = output.clocks.len() - usize::from(went_back && output.clocks.last().is_some_and(is_bare));
-        output.cut_off |= !output.clocks[..read].iter().all(complete);
-        // Releases of PostgreSQL 19 name their clocks and list durations; its development versions do neither.
-        let lists = output.clocks[..read].iter().filter(|clock| !clock.observed.is_empty()).count();
-        output.cut_off |= (lists > 0 || self.headed) && lists < read;
-        // PostgreSQL 19 prints lines about the TSC after its clocks.
-        let counter = |clock: &ClockTable| clock.name.starts_with("rdtsc");
-        let ends = output.tsc.as_ref().map_or(!output.clocks.iter().any(counter), |tsc| self.warned || is_whole(tsc));
-        output.cut_off |= !went_back && !ends;
-        // A source alone may be cut off anywhere.
-        output.tsc =
-            output.tsc.take().filter(|tsc| *tsc != TscLines { source: tsc.source.clone(), ..TscLines::default() });
-        (went_back || !output.clocks.is_empty()).then_some(self.output)
-    }
+/// Returns the output, if it has a figure.
+fn finish(mut output: Output, headed: bool) -> Option<Output> {
+    // The clock that went back has no figures. Without a heading, it has no name either.
+    let last = output.clocks.pop_if(|clock| clock.is_bare()).filter(|_| output.went_back && headed);
+    output.clocks.retain(|clock| !clock.is_bare());
+    let is_complete = |clock: &ClockTable| clock.loop_ns.is_some() && !clock.bins.is_empty();
+    // Releases of PostgreSQL 19 name their clocks and list durations; its development versions do neither.
+    let lists = output.clocks.iter().filter(|clock| !clock.observed.is_empty()).count();
+    // PostgreSQL 19 prints lines about the TSC after its clocks.
+    let ends = match &output.tsc {
+        Some(tsc) => is_whole(tsc),
+        None => !output.clocks.iter().any(|clock| clock.name.starts_with("rdtsc")),
+    };
+    output.cut_off |= !output.clocks.iter().all(is_complete)
+        || (lists > 0 || headed) && lists < output.clocks.len()
+        || !output.went_back && !ends;
+    // A source alone may be cut off anywhere.
+    output.tsc = output
+        .tsc
+        .take()
+        .filter(|tsc| tsc.frequency_khz.known().or(tsc.calibrated_khz.as_ref()).is_some() || is_whole(tsc));
+    output.clocks.extend(last);
+    (output.went_back || !output.clocks.is_empty()).then_some(output)
 }
 
 /// Returns whether the last line of the output is there.
-fn is_whole(lines: &TscLines) -> bool {
+fn is_whole(tsc: &TscReport) -> bool {
     // If the rates differ by more than 10%, the output ends with a warning on stderr, which is often missing.
-    let warns = lines
-        .in_use_khz
-        .zip(lines.calibrated_khz)
-        .is_some_and(|(in_use, calibrated)| (in_use as f64 - calibrated as f64).abs() > 0.1 * in_use as f64);
-    lines.used_by_default.is_some() || lines.not_usable || warns
+    let rates = tsc.frequency_khz.known().zip(tsc.calibrated_khz);
+    let warns = rates.is_some_and(|(in_use, calibrated)| (in_use - calibrated).abs() > 0.1 * in_use);
+    tsc.used_by_default.is_some() || tsc.usable.is_some() || warns
+}
+
+/// The columns of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    /// bound, share, count: up to 18
+    Share,
+    /// bound, share, running share, count: 19
+    Running,
+    /// `bound: count share%`, longest first: in the first builds of 9.2
+    Colon,
+}
+
+/// A row as printed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Row {
+    layout: Layout,
+    bound: u64,
+    /// in percent; the running share if there is one
+    share: f64,
+    /// the rounding error of `share`
+    rounding: f64,
+    count: u64,
+}
+
+impl Row {
+    /// Parses a row at the start of these words. Returns also the number of its words.
+    fn of(words: &[&str]) -> Option<(Row, usize)> {
+        let first = whole(words.first()?.trim_end_matches(':'))?;
+        let (layout, share, count) = match words {
+            [bound, count, share, ..] if bound.ends_with(':') => (Layout::Colon, share.strip_suffix('%')?, count),
+            [_, share, running, count, ..] if decimal(share).and(decimal(running)).is_some() => {
+                (Layout::Running, *running, count)
+            }
+            [_, share, count, ..] if decimal(share).is_some() => (Layout::Share, *share, count),
+            _ => return None,
+        };
+        let length = if layout == Layout::Running { 4 } else { 3 };
+        let decimals = share.len() - share.find(['.', ','])? - 1;
+        let rounding = 0.5 * 10f64.powi(-i32::try_from(decimals).ok()?);
+        Some((Row { layout, bound: first, share: decimal(share)?, rounding, count: whole(count)? }, length))
+    }
+}
+
+/// Parses a whole number, also with separators of thousands.
+fn whole(word: &str) -> Option<u64> {
+    let digits: String = match word.split_once(',') {
+        Some((first, groups)) if (1..=3).contains(&first.len()) && groups.split(',').all(|group| group.len() == 3) => {
+            word.replace(',', "")
+        }
+        Some(_) => return None,
+        None => word.into(),
+    };
+    (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok())?
+}
+
+/// Parses a number with decimals. The decimal separator can be a comma, as in some locales; another separator before it
+/// separates thousands.
+fn decimal(word: &str) -> Option<f64> {
+    let at = word.rfind(['.', ','])?;
+    let (integer, fraction) = (&word[..at], &word[at + 1..]);
+    let separates_decimals = |c: char| word[at..].starts_with(c);
+    if integer.contains(separates_decimals) || !fraction.bytes().all(|b| b.is_ascii_digit()) || fraction.is_empty() {
+        return None;
+    }
+    let integer = whole(&integer.replace(['.', '\''], ","))?;
+    format!("{integer}.{fraction}").parse().ok()
+}
+
+/// A table that is being read.
+struct Table {
+    kind: Kind,
+    /// unit in the titles
+    unit: Option<Unit>,
+    rows: Vec<Row>,
+    /// the number of rows before the last `...`
+    elided_at: Option<usize>,
+    damaged: bool,
+}
+
+impl Table {
+    fn new(kind: Kind, unit: Option<Unit>) -> Table {
+        Table { kind, unit, rows: Vec::new(), elided_at: None, damaged: false }
+    }
+
+    /// Adds a row if it fits the rows before it.
+    fn add(&mut self, row: Row) {
+        let is_next = |last: &Row| match row.layout {
+            Layout::Colon => row.bound < last.bound,
+            _ => row.bound > last.bound,
+        };
+        let fits = self.rows.last().is_none_or(|last| last.layout == row.layout && is_next(last));
+        self.rows.push(row);
+        let valid = self.kind == Kind::Observed || bin(self.unit(), &row).is_some();
+        if !fits || !valid {
+            self.rows.pop();
+            self.damaged = true;
+        }
+    }
+
+    /// Notes a `...`.
+    fn elision(&mut self) {
+        // PostgreSQL prints a `...` before the longest duration, and only there.
+        self.damaged |= self.kind == Kind::Histogram || self.elided_at.is_some();
+        self.elided_at = Some(self.rows.len());
+    }
+
+    /// Returns the unit of the first column. Without titles, the layout shows it.
+    fn unit(&self) -> Unit {
+        let is_running = self.rows.first().is_some_and(|row| row.layout == Layout::Running);
+        self.unit.unwrap_or(if is_running { Unit::Nanoseconds } else { Unit::Microseconds })
+    }
+
+    /// Returns the rows of a histogram, shortest durations first.
+    fn bins(&self) -> Vec<Bin> {
+        let mut bins: Vec<Bin> = self.rows.iter().filter_map(|row| bin(self.unit(), row)).collect();
+        bins.sort_by_key(|bin| bin.le_ns);
+        bins
+    }
+
+    /// Returns the rows of exact durations, shortest first.
+    fn observed(&self) -> Vec<ObservedDuration> {
+        let observed = self.rows.iter().map(|row| ObservedDuration { ns: row.bound, count: row.count });
+        let mut observed: Vec<ObservedDuration> = observed.collect();
+        observed.sort_by_key(|duration| duration.ns);
+        observed
+    }
+
+    /// Returns whether all rows are there. `total`: the number of readings.
+    fn is_complete(&self, total: f64) -> bool {
+        let is_own = self.elided_at.is_none_or(|at| at + 1 == self.rows.len());
+        !self.damaged && is_own && !self.has_gap() && total > 0.0 && self.shares_agree(total) && self.is_whole()
+    }
+
+    /// Returns whether a row within the histogram is missing. Every version also prints empty rows, starting at 0.
+    fn has_gap(&self) -> bool {
+        let bound = |nth: usize| self.unit().ns().checked_shl(nth as u32).map(|below| below - 1);
+        self.kind == Kind::Histogram && self.bins().iter().enumerate().any(|(nth, bin)| Some(bin.le_ns) != bound(nth))
+    }
+
+    /// Returns whether the printed shares add up to 100%.
+    fn is_whole(&self) -> bool {
+        let Some(last) = self.rows.last() else { return false };
+        let sum: f64 = self.rows.iter().map(|row| row.share).sum();
+        let sum = if last.layout == Layout::Running { last.share } else { sum };
+        (sum - 100.0).abs() <= last.rounding * self.rows.len() as f64
+    }
+
+    /// Returns whether each printed share is that of its count, so that no digit and no row is missing.
+    fn shares_agree(&self, total: f64) -> bool {
+        let mut running = 0.0;
+        self.rows.iter().enumerate().all(|(nth, row)| {
+            running += row.count as f64;
+            let counted = if row.layout == Layout::Running { running } else { row.count as f64 };
+            // After the `...` the running share contains durations that are not listed.
+            let hidden = self.elided_at.is_some_and(|at| nth >= at);
+            let expected = if hidden { 100.0 } else { 100.0 * counted / total };
+            (row.share - expected).abs() <= row.rounding * 1.001
+        })
+    }
+}
+
+/// Returns a row of a histogram, or `None` if no version prints such a bound.
+///
+/// Bounds are powers of two. Those in nanoseconds are inclusive, so they are one less. Microseconds were cut before the
+/// subtraction, so a duration can be shorter than the difference by almost 1 us, and rows overlap.
+fn bin(unit: Unit, row: &Row) -> Option<Bin> {
+    let below = if unit == Unit::Nanoseconds { row.bound.checked_add(1)? } else { row.bound };
+    let le_ns = below.checked_mul(unit.ns())?.checked_sub(1)?;
+    let ge_ns = (unit == Unit::Microseconds).then(|| (below / 2).saturating_sub(1) * unit.ns());
+    below.is_power_of_two().then_some(Bin { le_ns, ge_ns, count: row.count })
 }

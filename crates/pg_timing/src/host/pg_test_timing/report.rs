@@ -1,12 +1,13 @@
 //! Converts an output of pg_test_timing to a report, so that the same checks apply.
 //!
-//! A complete table shows figures indirectly: the clock's step, and the time that interruptions took.
+//! A complete table shows figures indirectly: the clock's step, and the time that interruptions took. The text around an
+//! output can show facts about its host: clock sources, and lines of the kernel log.
 
-use super::table::{Bin, ClockTable, Output, TscLines};
+use super::parse::{ClockTable, Output, unquote};
 use crate::host::measure::{GAP_FACTOR, MIN_GAP};
+use crate::host::{kernel_log, survey};
 use crate::human::count;
-use crate::report::{self, ClockReport, Fact, Gaps, INTERRUPTED_SHARE, Origin, Percentiles, Report};
-use crate::report::{SYSTEM, TscReport};
+use crate::report::{Bin, ClockReport, Fact, Gaps, INTERRUPTED_SHARE, Origin, Percentiles, Report, SYSTEM, traits_of};
 
 /// Returns the report. Facts that the output does not contain are unknown.
 pub fn report(output: &Output) -> Report {
@@ -14,21 +15,21 @@ pub fn report(output: &Output) -> Report {
     report.measured_seconds = output.duration_s.unwrap_or(0) as f64;
     report.clocks = output.clocks.iter().map(|table| clock(table, output)).collect();
     if output.went_back {
-        add_backward_step(&mut report, output.warp_ns.unwrap_or(0).unsigned_abs() as f64);
+        if report.clocks.is_empty() {
+            report.clocks.push(ClockReport { name: SYSTEM.into(), ..ClockReport::default() });
+        }
+        // A backward step ends the run, so it belongs to the clock that was being read.
+        if let Some(clock) = report.clocks.last_mut() {
+            clock.backward_steps = 1;
+            clock.largest_backward_ns = output.warp_ns.unwrap_or(0).unsigned_abs() as f64;
+        }
     }
-    report.missing = missing(output);
-    if let Some(lines) = &output.tsc {
-        report.tsc = tsc(lines);
-    }
+    // What is wrong with the output as a text, so that it cannot prove that a host is good.
+    let contradiction = output.clocks.iter().find_map(|table| contradiction(table, output));
+    let cut_off = || output.cut_off.then(|| "lines or rows of the output are missing or damaged".into());
+    report.missing = contradiction.or_else(cut_off);
+    report.tsc = output.tsc.clone().unwrap_or(report.tsc);
     report
-}
-
-/// Returns what is wrong with the output as a text, so that it cannot prove that a host is good.
-fn missing(output: &Output) -> Option<String> {
-    if let Some(contradiction) = output.clocks.iter().find_map(|table| contradiction(table, output)) {
-        return Some(contradiction);
-    }
-    output.cut_off.then(|| "lines or rows of the output are missing or damaged".into())
 }
 
 /// On a busy machine the readings take less time than the test: a run of ours took 86%.
@@ -37,27 +38,16 @@ const LEAST_SHARE: f64 = 0.5;
 /// Returns how the figures of a clock contradict each other: all rows are there, and their readings take less time than the
 /// test.
 fn contradiction(table: &ClockTable, output: &Output) -> Option<String> {
-    let reads: f64 = table.bins.iter().map(|bin| bin.count as f64).sum();
+    let reads = table.reads();
     let (loop_ns, test_s) = (table.loop_ns.filter(|ns| table.whole && *ns > 0.0)?, output.duration_s?);
-    let taken_s = loop_ns * reads / 1e9;
+    let taken_s = loop_ns * reads as f64 / 1e9;
     (taken_s < LEAST_SHARE * test_s as f64).then(|| {
         format!(
             "the figures contradict each other: {} readings of {loop_ns} ns take {taken_s:.2} s, but the test took {test_s} s. \
              This is not an output of pg_test_timing",
-            count(reads as u64)
+            count(reads)
         )
     })
-}
-
-/// Adds a backward step to the last clock. It ends the run, so it belongs to the clock that was being read.
-fn add_backward_step(report: &mut Report, ns: f64) {
-    if report.clocks.is_empty() {
-        report.clocks.push(ClockReport { name: SYSTEM.into(), ..ClockReport::default() });
-    }
-    if let Some(clock) = report.clocks.last_mut() {
-        clock.backward_steps = 1;
-        clock.largest_backward_ns = ns;
-    }
 }
 
 /// Returns the report of one clock.
@@ -72,57 +62,25 @@ fn clock(table: &ClockTable, output: &Output) -> ClockReport {
         undisturbed_ns: figures.as_ref().zip(heavy).and_then(|(figures, gaps)| figures.undisturbed_ns(&gaps)),
         granularity_between_ns: figures.as_ref().and_then(Figures::step_between_ns),
         gaps,
-        reads: table.bins.iter().map(|bin| bin.count).fold(0, u64::saturating_add),
-        histogram: table.bins.iter().map(|row| bin(row, table.unit_ns)).collect(),
+        reads: table.reads(),
+        histogram: table.bins.clone(),
         percentiles: percentiles(table),
         ..ClockReport::default()
     }
 }
 
-fn bin(row: &Bin, unit_ns: f64) -> report::Bin {
-    // If readings were cut, the rows overlap.
-    let ge_ns = (unit_ns > 1.0).then_some(row.from_ns as u64);
-    report::Bin { le_ns: row.below_ns as u64 - 1, ge_ns, count: row.count }
-}
-
-/// Returns the percentiles, if the list of exact durations reaches the default cutoff of 99.99%.
+/// Returns the percentiles, if the list of exact durations reaches the default cutoff of 99.99%. The longest duration is always
+/// in the list.
 fn percentiles(table: &ClockTable) -> Option<Percentiles> {
-    let total: u64 = table.bins.iter().map(|bin| bin.count).fold(0, u64::saturating_add);
-    let at = |share: f64| {
+    let total = table.reads() as f64;
+    Percentiles::of(|share| {
         let mut running = 0u64;
-        table.observed.iter().find_map(|seen| {
+        let reached = table.observed.iter().find(|seen| {
             running = running.saturating_add(seen.count);
-            (running as f64 >= share * total as f64).then_some(seen.ns as f64)
-        })
-    };
-    let max = table.observed.last()?.ns as f64;
-    Some(Percentiles {
-        min_ns: table.observed.first()?.ns as f64,
-        p50_ns: at(0.5)?,
-        p90_ns: at(0.9)?,
-        p99_ns: at(0.99)?,
-        p99_9_ns: at(0.999)?,
-        p99_99_ns: at(0.9999)?,
-        p99_999_ns: at(0.99999).unwrap_or(max),
-        max_ns: max,
+            running as f64 >= share * total
+        });
+        reached.or(table.observed.last().filter(|_| share > 0.9999)).map(|seen| seen.ns as f64)
     })
-}
-
-/// Returns the report about the counter.
-fn tsc(lines: &TscLines) -> TscReport {
-    let why = match lines.not_usable {
-        true => "PostgreSQL 19 could not use the TSC",
-        false => "not in the output of pg_test_timing",
-    };
-    TscReport {
-        frequency_khz: Fact::of(lines.in_use_khz.filter(|khz| *khz > 0).map(|khz| khz as f64), why),
-        source: lines.source.clone().or_else(|| lines.in_use_khz.map(|_| "PostgreSQL 19".into())),
-        usable: lines.not_usable.then_some(false),
-        used_by_default: lines.used_by_default,
-        calibrated_khz: lines.calibrated_khz.filter(|khz| *khz > 0).map(|khz| khz as f64),
-        distrust: lines.not_usable.then(|| why.to_string()).into_iter().collect(),
-        ..TscReport::unavailable(why)
-    }
 }
 
 /// The table of one clock, if it is complete.
@@ -140,11 +98,8 @@ const ELAPSED_TOLERANCE: f64 = 0.05;
 const NARROW: f64 = 0.10;
 
 impl Figures<'_> {
-    /// Returns `None` if rows are missing, or if loop time, counts and duration do not fit together. Then a missing row
-    /// could look like a missing duration.
+    /// Returns `None` if loop time, counts and duration do not fit together.
     pub fn of(table: &ClockTable, duration_s: Option<u64>) -> Option<Figures<'_>> {
-        let bounds = (0..table.bins.len()).map(|nth| table.unit_ns * 2f64.powi(nth as i32));
-        let complete = table.bins.iter().map(|bin| bin.below_ns).eq(bounds);
         let reads: f64 = table.bins.iter().map(|bin| bin.count as f64).sum();
         let elapsed_ns = table.loop_ns? * reads;
         let figures = Figures { table, reads, elapsed_ns };
@@ -154,7 +109,7 @@ impl Figures<'_> {
         // A pause of the machine makes a run longer.
         let ended_in_time = duration_s.map(|seconds| seconds as f64 * 1e9).is_none_or(|ns| within(ns, f64::INFINITY));
         let (low, high) = figures.time_ns(&table.bins);
-        (complete && elapsed_ns > 0.0 && ended_in_time && within(low, high)).then_some(figures)
+        (elapsed_ns > 0.0 && ended_in_time && within(low, high)).then_some(figures)
     }
 
     /// Returns bounds of the clock's step. `None` if the clock did not move.
@@ -166,7 +121,8 @@ impl Figures<'_> {
         let smallest = rest.iter().find(|bin| bin.count > 0)?;
         let exact = self.smallest_listed(self.reads - zero.count as f64);
         let is_seen = zero.count as f64 > self.reads / 2.0;
-        let (low, high) = exact.map_or((smallest.from_ns, smallest.below_ns), |ns| (ns, ns));
+        let least = smallest.ge_ns.map_or(self.table.differences_ns(smallest).0, |ns| ns as f64);
+        let (low, high) = exact.map_or((least, smallest.le_ns as f64 + 1.0), |ns| (ns, ns));
         Some((if is_seen { low } else { 0.0 }, high))
     }
 
@@ -185,7 +141,7 @@ impl Figures<'_> {
             running += bin.count as f64;
             running >= self.reads / 2.0
         })?;
-        let threshold_ns = (GAP_FACTOR * median.below_ns).max(MIN_GAP.0);
+        let threshold_ns = (GAP_FACTOR * (median.le_ns as f64 + 1.0)).max(MIN_GAP.0);
         // The steps of a coarse clock are not interruptions.
         if self.step_between_ns().is_none_or(|(low, _)| low >= threshold_ns) {
             return None;
@@ -230,6 +186,63 @@ impl Figures<'_> {
             (low + sum + rest * smallest, high + sum + rest * largest)
         })
     }
+}
+
+/// Completes the reports of the outputs in a text, in their order.
+pub fn complete(text: &str, outputs: &[Output], reports: &mut [Report]) {
+    let log = kernel_log::parse(text);
+    let kernel = survey::kernel_report(&log);
+    let stated = clock_sources(text);
+    for (output, report) in outputs.iter().zip(&mut *reports) {
+        // Among several outputs, a clock source belongs to those after it.
+        for (position, is_current, names) in &stated {
+            match (outputs.len() == 1 || *position < output.position, is_current) {
+                (true, true) => report.clocksource.current = Fact::Known(names[0].into()),
+                (true, false) => {
+                    report.clocksource.available = Fact::Known(names.iter().map(|name| (*name).into()).collect());
+                }
+                (false, _) => {}
+            }
+        }
+        if kernel.recognized_lines > 0 {
+            survey::complete(&log, &mut report.host, &mut report.clocksource);
+            report.kernel = Fact::Known(kernel.clone());
+        }
+        if let Some(names) = report.clocksource.names() {
+            report.tsc.independent = Some(!names.uses_counter());
+            report.tsc.accepted_by_kernel = Some(names.accepts_counter());
+        }
+    }
+}
+
+/// Returns the clock sources in the text: the position, whether it is the current one, and the names. They are from the output of
+/// cat and grep, and from what echo wrote. A line of several names lists the available ones.
+fn clock_sources(text: &str) -> Vec<(usize, bool, Vec<&str>)> {
+    let mut stated = Vec::new();
+    // Whether the last file that the text names is that of the available ones.
+    let mut of_available: Option<bool> = None;
+    for line in text.lines() {
+        let position = line.as_ptr().addr() - text.as_ptr().addr();
+        let body = unquote(line);
+        if let Some(at) = body.rfind("_clocksource") {
+            of_available = Some(body[..at].ends_with("available"));
+        }
+        let echoed = body.split_once("echo ").filter(|_| body.contains("current_clocksource"));
+        let echoed = echoed.and_then(|(_, rest)| names(rest.split_whitespace().next()?.trim_matches(['"', '\''])));
+        let value = body.rsplit_once("_clocksource:").map_or(body, |(_, value)| value);
+        if let Some(names) = echoed.or_else(|| names(value).filter(|_| of_available.is_some())) {
+            stated.push((position, names.len() == 1 && of_available != Some(true), names));
+        }
+    }
+    stated
+}
+
+/// Returns the words, if all can be names of clock sources, and one of them is known.
+fn names(text: &str) -> Option<Vec<&str>> {
+    let names: Vec<&str> = text.split_whitespace().collect();
+    let is_name =
+        |name: &&str| name.len() <= 32 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+    (names.iter().all(is_name) && names.iter().any(|name| traits_of(name).is_some())).then_some(names)
 }
 
 #[cfg(test)]
@@ -331,25 +344,39 @@ mod tests {
     }
 
     #[test]
-    fn damaged_tables_have_no_figures() {
+    fn figures_that_do_not_fit_together_are_unknown() {
         let complete = output!("pg15.txt");
-        let of = |change: &dyn Fn(&mut ClockTable)| {
-            let mut table = complete.clocks[0].clone();
-            change(&mut table);
-            Figures::of(&table, complete.duration_s).is_some()
+        let of = |loop_ns, duration_s| {
+            let table = ClockTable { loop_ns, ..complete.clocks[0].clone() };
+            Figures::of(&table, duration_s).is_some()
         };
-        assert!(of(&|_| {}));
-        assert!(!of(&|table| _ = table.bins.remove(1)), "a row is missing");
-        assert!(!of(&|table| _ = table.bins.remove(0)));
-        assert!(!of(&|table| table.bins[0].count /= 10), "a digit is missing");
-        assert!(!of(&|table| table.loop_ns = None));
-        assert!(!of(&|table| table.loop_ns = Some(257.0)));
-        assert!(!of(&|table| table.bins.clear()));
-        let without_duration = ClockTable { loop_ns: Some(257.0), ..complete.clocks[0].clone() };
-        assert!(Figures::of(&without_duration, None).is_none(), "the differences add up to another time");
+        assert!(of(complete.clocks[0].loop_ns, complete.duration_s));
+        assert!(!of(None, complete.duration_s) && !of(Some(257.0), complete.duration_s));
+        assert!(!of(Some(257.0), None), "the differences add up to another time");
         let mut huge = output!("pg19.txt");
         huge.clocks[0].observed[0].count = u64::MAX;
         huge.clocks[0].bins[5].count = u64::MAX;
         assert!(Figures::of(&huge.clocks[0], None).is_none());
+    }
+
+    fn found(text: &str) -> Vec<(bool, Vec<&str>)> {
+        clock_sources(text).into_iter().map(|(_, is_current, names)| (is_current, names)).collect()
+    }
+
+    #[test]
+    fn clock_sources_are_found() {
+        const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
+        let both = vec![(false, vec!["hpet", "acpi_pm"]), (true, vec!["hpet"])];
+        for text in [
+            format!("$ cat {DIR}/available_clocksource\nhpet acpi_pm \n$ cat {DIR}/current_clocksource\nhpet\n"),
+            format!("> $ cat {DIR}/[ac]*_clocksource\n> hpet acpi_pm\n> hpet\n"),
+            format!("$ grep . {DIR}/*\n{DIR}/available_clocksource:hpet acpi_pm\n{DIR}/current_clocksource:hpet\n"),
+            format!("# cat {DIR}/available_clocksource {DIR}/current_clocksource\nhpet acpi_pm\nhpet\n"),
+        ] {
+            assert_eq!(found(&text), both, "{text}");
+        }
+        assert_eq!(found(&format!("$ cat {DIR}/available_clocksource\nhpet\n")), [(false, vec!["hpet"])]);
+        assert_eq!(found(&format!("# echo acpi_pm > {DIR}/current_clocksource\n")), [(true, vec!["acpi_pm"])]);
+        assert_eq!(found("I looked at current_clocksource, and it is fine.\nThen I ran\n"), []);
     }
 }

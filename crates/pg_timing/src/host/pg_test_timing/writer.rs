@@ -1,89 +1,50 @@
 //! Measures and prints as pg_test_timing does: one clock after the other, and PostgreSQL 19's lines about the TSC.
 
-use super::{Format, Options};
-use crate::host::measure::{Budget, ClassicLoop, ClockMeter, Histogram, log2_row};
-use crate::report::{ObservedDuration, TestReport, TestedClock, TscSummary};
-use std::collections::BTreeMap;
+use super::Unit;
+use crate::host::measure::{Budget, ClassicLoop, ClockMeter, log2_rows};
+use crate::report::{ObservedDuration, TestedClock, TscSummary};
 use std::fmt::Write;
 use std::sync::atomic::AtomicBool;
 use timing_clock::{Hertz, NANOSECONDS, Scale, ticks_between};
 
-/// PostgreSQL 19's titles.
-pub const SYSTEM: &str = "System clock source: clock_gettime (CLOCK_MONOTONIC)";
-#[cfg(target_arch = "x86_64")]
-pub const RDTSCP: &str = "Clock source: RDTSCP";
-#[cfg(target_arch = "x86_64")]
-pub const RDTSC: &str = "Fast clock source: RDTSC";
-
-/// The result for one clock.
-#[derive(Clone, Debug)]
-pub struct Timing {
-    pub title: &'static str,
-    pub loop_ns: f64,
-    /// differences between neighboring readings in whole units, with their number of occurrences
-    pub observed: BTreeMap<u64, u64>,
-}
-
-/// The unit of the readings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    Nanoseconds,
-    /// Up to version 18, PostgreSQL cuts each reading to whole microseconds and then subtracts.
-    Microseconds,
-}
-
-impl Unit {
-    pub fn of(format: Format) -> Unit {
-        if format == Format::Classic { Unit::Microseconds } else { Unit::Nanoseconds }
-    }
-}
-
 /// Reads `clock`, which has `rate` ticks per second, until the budget is spent. If the clock goes back, returns
-/// PostgreSQL's message. A clock that is
-/// read in microseconds must have nanoseconds as ticks.
-pub fn time(
-    title: &'static str,
-    clock: &dyn ClockMeter,
-    rate: Hertz,
-    unit: Unit,
-    budget: &Budget,
-) -> Result<Timing, String> {
+/// PostgreSQL's message. A clock that is read in microseconds must have nanoseconds as ticks.
+pub fn time(clock: &dyn ClockMeter, rate: Hertz, unit: Unit, budget: &Budget) -> Result<TestedClock, String> {
     debug_assert!(unit == Unit::Nanoseconds || rate == NANOSECONDS);
     let mut classic = ClassicLoop::default();
     let mut last: Option<u64> = None;
     while budget.go_on() || last.is_none() {
-        let (block, ticks_per_unit) = match unit {
-            Unit::Nanoseconds => (clock.classic_block(&mut classic), 1),
-            Unit::Microseconds => (clock.classic_block_in_thousands(&mut classic), 1000),
-        };
-        let since_last_block =
-            last.map_or(0, |last| ticks_between(last / ticks_per_unit, block.first / ticks_per_unit)).min(0);
+        let block = clock.classic_block(&mut classic, unit == Unit::Microseconds);
+        let since_last_block = last.map_or(0, |last| ticks_between(last / unit.ns(), block.first / unit.ns())).min(0);
         let largest = block.backward.largest.max(since_last_block.unsigned_abs());
         if largest > 0 {
-            let amount = if unit == Unit::Microseconds { largest } else { rate.nanos(largest as f64).0 as u64 };
+            let (amount, unit) = match unit {
+                Unit::Nanoseconds => (rate.nanos(largest as f64).0 as u64, "ns"),
+                Unit::Microseconds => (largest, "us"),
+            };
             // A step of less than 1 ns is a step, too.
-            let (amount, unit) = (amount.max(1), if unit == Unit::Microseconds { "us" } else { "ns" });
-            return Err(format!("Detected clock going backwards in time.\nTime warp: -{amount} {unit}\n"));
+            return Err(format!("Detected clock going backwards in time.\nTime warp: -{} {unit}\n", amount.max(1)));
         }
         last = Some(block.last);
     }
-    Ok(Timing {
-        title,
-        loop_ns: rate.nanos(classic.ticks as f64).0 / classic.reads as f64,
-        observed: match unit {
-            Unit::Nanoseconds => in_whole_nanos(&classic.differences, rate),
-            Unit::Microseconds => classic.differences.iter().collect(),
-        },
-    })
-}
-
-fn in_whole_nanos(differences: &Histogram, rate: Hertz) -> BTreeMap<u64, u64> {
-    let mut observed = BTreeMap::new();
-    let Some(scale) = Scale::from_rate(rate) else { return observed };
-    for (ticks, count) in differences.iter() {
-        *observed.entry(scale.nanos(ticks)).or_insert(0) += count;
+    let mut observed: Vec<ObservedDuration> = Vec::new();
+    let scale = Scale::from_rate(rate);
+    for (ticks, count) in classic.differences.iter() {
+        let ns = match unit {
+            Unit::Nanoseconds => scale.map_or(ticks, |scale| scale.nanos(ticks)),
+            Unit::Microseconds => ticks,
+        };
+        match observed.last_mut() {
+            Some(seen) if seen.ns == ns => seen.count += count,
+            _ => observed.push(ObservedDuration { ns, count }),
+        }
     }
-    observed
+    Ok(TestedClock {
+        name: clock.name().into(),
+        loop_ns: rate.nanos(classic.ticks as f64).0 / classic.reads as f64,
+        reads: observed.iter().map(|seen| seen.count).sum(),
+        observed,
+    })
 }
 
 /// PostgreSQL 19 lists only durations below this many ns, and the longest one.
@@ -91,10 +52,9 @@ const LISTED_NS: u64 = 10_000;
 
 /// Returns PostgreSQL 19's format: nanoseconds, one row per power of two, then each duration up to the cutoff. The
 /// clock's title is printed before it is measured.
-pub fn nineteen(timing: &Timing, cutoff: f64) -> String {
-    let mut out = String::new();
-    _ = writeln!(out, "Average loop time including overhead: {:.2} ns", timing.loop_ns);
-    let total: u64 = timing.observed.values().sum();
+pub fn nineteen(clock: &TestedClock, cutoff: f64) -> String {
+    let mut out = format!("Average loop time including overhead: {:.2} ns\n", clock.loop_ns);
+    let total = clock.reads;
     out.push_str("Histogram of timing durations:\n");
     let head = |out: &mut String, unit: &str| {
         _ = writeln!(out, "{unit:>19}   {:>10} {:>10} {:>10}", "% of total", "running %", "count");
@@ -105,7 +65,7 @@ pub fn nineteen(timing: &Timing, cutoff: f64) -> String {
     };
     head(&mut out, "<= ns");
     let mut running = 0;
-    for (nth, count) in rows(timing).into_iter().enumerate() {
+    for (nth, count) in rows(clock).into_iter().enumerate() {
         running += count;
         row(&mut out, (1u64 << nth) - 1, running, count);
     }
@@ -113,72 +73,37 @@ pub fn nineteen(timing: &Timing, cutoff: f64) -> String {
     head(&mut out, "ns");
     running = 0;
     let mut last = None;
-    for (&ns, &count) in timing.observed.range(..LISTED_NS) {
-        running += count;
-        row(&mut out, ns, running, count);
-        last = Some(ns);
+    for seen in clock.observed.iter().take_while(|seen| seen.ns < LISTED_NS) {
+        running += seen.count;
+        row(&mut out, seen.ns, running, seen.count);
+        last = Some(seen);
         // With a cutoff that is not a number, all are listed.
         if running as f64 * 100.0 >= cutoff * total as f64 {
             break;
         }
     }
-    if let Some((&largest, &count)) = timing.observed.last_key_value().filter(|(ns, _)| Some(**ns) != last) {
+    if let Some(longest) = clock.observed.last().filter(|longest| Some(*longest) != last) {
         out.push_str("...\n");
-        row(&mut out, largest, total, count);
+        row(&mut out, longest.ns, total, longest.count);
     }
     out
 }
 
 /// Returns the format of PostgreSQL 15 to 18. The observed differences are microseconds.
-pub fn classic(timing: &Timing) -> String {
-    let mut out = format!("Per loop time including overhead: {:.2} ns\n", timing.loop_ns);
+pub fn classic(clock: &TestedClock) -> String {
+    let mut out = format!("Per loop time including overhead: {:.2} ns\n", clock.loop_ns);
     out.push_str("Histogram of timing durations:\n");
     _ = writeln!(out, "{:>6}   {:>10} {:>10}", "< us", "% of total", "count");
-    let total: u64 = timing.observed.values().sum();
-    for (nth, count) in rows(timing).into_iter().enumerate() {
-        let percent = count as f64 * 100.0 / total.max(1) as f64;
+    for (nth, count) in rows(clock).into_iter().enumerate() {
+        let percent = count as f64 * 100.0 / clock.reads.max(1) as f64;
         _ = writeln!(out, "{:>6}   {percent:>10.5} {count:>10}", 1u64 << nth);
     }
     out
 }
 
-/// Returns counts by power of two, up to the last one that is not 0.
-fn rows(timing: &Timing) -> Vec<u64> {
-    let mut rows = Vec::new();
-    for (&difference, &count) in &timing.observed {
-        let row = log2_row(difference);
-        rows.resize(rows.len().max(row + 1), 0);
-        rows[row] += count;
-    }
-    rows
-}
-
-/// Returns everything as JSON.
-pub fn json(options: &Options, timings: &[Timing], tsc: Option<&TscSummary>, interrupted: bool) -> String {
-    debug_assert_eq!(options.format, Format::Json);
-    let clock = |timing: &Timing| TestedClock {
-        name: name(timing.title),
-        loop_ns: (timing.loop_ns * 100.0).round() / 100.0,
-        reads: timing.observed.values().sum(),
-        observed: timing.observed.iter().map(|(&ns, &count)| ObservedDuration { ns, count }).collect(),
-    };
-    let report = TestReport {
-        schema_version: 1,
-        version: env!("CARGO_PKG_VERSION").into(),
-        duration_s: options.duration_s.into(),
-        interrupted,
-        clocks: timings.iter().map(clock).collect(),
-        tsc: tsc.cloned(),
-    };
-    serde_json::to_string_pretty(&report).expect("a report is JSON") + "\n"
-}
-
-/// Returns the short name of a clock.
-fn name(title: &str) -> String {
-    match title {
-        SYSTEM => "system".into(),
-        other => other.rsplit(' ').next().unwrap_or_default().to_ascii_lowercase(),
-    }
+/// Returns counts by power of two.
+fn rows(clock: &TestedClock) -> Vec<u64> {
+    log2_rows(clock.observed.iter().map(|seen| (seen.ns, seen.count)))
 }
 
 /// The end of the list of sources, if PostgreSQL calibrates.
@@ -237,8 +162,8 @@ impl TscSummary {
 
 /// The clocks that PostgreSQL 19 tests after the system clock.
 pub struct Counters {
-    /// in their order, each with its title
-    pub clocks: Vec<(&'static str, Box<dyn ClockMeter>)>,
+    /// in their order
+    pub clocks: Vec<Box<dyn ClockMeter>>,
     /// converts their ticks
     pub rate: Hertz,
     /// returns the rate that is measured until now
@@ -269,7 +194,7 @@ pub fn counters(stop: &AtomicBool) -> (Option<Counters>, TscSummary) {
     };
     let counters = || {
         let permission = timing_clock::counter::permitted();
-        let clocks = vec![(RDTSCP, clock("rdtscp", permission)?), (RDTSC, clock("rdtsc", permission)?)];
+        let clocks = ["rdtscp", "rdtsc"].into_iter().map(|name| clock(name, permission)).collect::<Option<_>>()?;
         let meter = RateMeter::start(Rdtsc::new().ok()?, Reference::default()).ok();
         // 20 ms give an error of 2 ppm, which is enough for the printed figures.
         let budget = Budget::new(Nanos::from_millis(20.0), stop);
@@ -302,18 +227,18 @@ mod tests {
     use timing_clock::Nanos;
     use timing_clock::sim::{Character, SimClock, World};
 
-    fn timed(character: Character, unit: Unit) -> Result<Timing, String> {
+    fn timed(character: Character, unit: Unit) -> Result<TestedClock, String> {
         let world = World::new(5);
         let stop = AtomicBool::new(false);
         let meter = Meter::new("sim", SimClock::new(&world, character), 1.0, false);
-        time(SYSTEM, &meter, NANOSECONDS, unit, &Budget::new(Nanos::from_millis(5.0), &stop))
+        time(&meter, NANOSECONDS, unit, &Budget::new(Nanos::from_millis(5.0), &stop))
     }
 
     #[test]
     fn a_clock_without_faults_has_its_cost() {
         let timing = timed(Character::default(), Unit::Nanoseconds).unwrap();
         assert!((timing.loop_ns - 25.0).abs() < 0.5, "{}", timing.loop_ns);
-        assert!(timing.observed.keys().all(|ns| (19..=31).contains(ns)), "{:?}", timing.observed);
+        assert!(timing.observed.iter().all(|seen| (19..=31).contains(&seen.ns)), "{:?}", timing.observed);
     }
 
     /// PostgreSQL's documentation shows 72% in this row at 722.92 ns per loop.
@@ -321,7 +246,7 @@ mod tests {
     fn in_microseconds_the_second_row_is_the_loop_time_and_no_duration() {
         let character = Character { cost_ns: 722.92, jitter_ns: 0, ..Character::default() };
         let timing = timed(character, Unit::Microseconds).unwrap();
-        let (none, one) = (timing.observed[&0] as f64, timing.observed[&1] as f64);
+        let (none, one) = (timing.observed[0].count as f64, timing.observed[1].count as f64);
         assert_eq!(timing.observed.len(), 2, "{:?}", timing.observed);
         assert!((one / (none + one) - 0.7229).abs() < 0.001, "{:?}", timing.observed);
     }
@@ -336,20 +261,23 @@ mod tests {
         assert!(text.contains("warp: -3461") && text.ends_with(" ns\n"), "{text}");
     }
 
-    fn timing() -> Timing {
-        let observed = [(0, 1), (24, 70), (25, 28), (31, 10), (1024, 1), (70_000, 1)].into();
-        Timing { title: SYSTEM, loop_ns: 25.016, observed }
+    const SEEN: [(u64, u64); 6] = [(0, 1), (24, 70), (25, 28), (31, 10), (1024, 1), (70_000, 1)];
+
+    fn clock(seen: &[(u64, u64)]) -> TestedClock {
+        let observed: Vec<_> = seen.iter().map(|&(ns, count)| ObservedDuration { ns, count }).collect();
+        let reads = observed.iter().map(|seen| seen.count).sum();
+        TestedClock { name: "system".into(), loop_ns: 25.016, reads, observed }
     }
 
     #[test]
     fn the_format_is_that_of_postgresql_19() {
-        insta::assert_snapshot!(nineteen(&timing(), 90.0));
+        insta::assert_snapshot!(nineteen(&clock(&SEEN), 90.0));
     }
 
     #[test]
     fn durations_from_10_us_are_not_listed_except_the_longest() {
-        let mut timing = timing();
-        timing.observed.extend([(9_999, 1), (10_000, 1)]);
+        let [first @ .., longest] = SEEN;
+        let timing = clock(&[&first[..], &[(9_999, 1), (10_000, 1), longest]].concat());
         for cutoff in [100.0, f64::NAN] {
             let text = nineteen(&timing, cutoff);
             let end = "               9999       0.8850    98.2301          1\n...\n              \
@@ -361,16 +289,13 @@ mod tests {
 
     #[test]
     fn a_cutoff_of_100_lists_all_durations_below_10_us() {
-        let mut timing = timing();
-        timing.observed.remove(&70_000);
-        let text = nineteen(&timing, 100.0);
+        let text = nineteen(&clock(&SEEN[..5]), 100.0);
         assert!(!text.contains("...") && text.ends_with(" 1024       0.9091   100.0000          1\n"), "{text}");
     }
 
     #[test]
     fn the_classic_format_is_that_of_postgresql_18() {
-        let observed = [(0, 970), (1, 25), (2, 3), (70, 1), (4_000, 1)].into();
-        insta::assert_snapshot!(classic(&Timing { observed, ..timing() }));
+        insta::assert_snapshot!(classic(&clock(&[(0, 970), (1, 25), (2, 3), (70, 1), (4_000, 1)])));
     }
 
     #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,8 @@
 //! The clocks of a machine: reads them in turns, compares them with each other, and returns the figures.
 
 use super::Progress;
-use crate::host::measure::{Budget, COUNTERS, ClockMeter, Clocks, DriftMeter, Drifting, MAX_SLEW, Outside, Pinned};
-use crate::host::measure::{clocks, measure_step, rate_of, summarize, timing_cost, trend, without_rate};
+use crate::host::measure::{Budget, COUNTERS, ClockMeter, Clocks, DriftMeter, MAX_SLEW, Outside, Pinned};
+use crate::host::measure::{clocks, measure_step, rate_of, rounded, summarize, timing_cost, trend, without_rate};
 use crate::report::{AccessPath, COUNTER, ClockReport, Drift, SYSTEM, Vdso, traits_of};
 use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, REFERENCE_NAME, Rate, System, SystemSyscall};
 use timing_clock::{Posix, Reference, Refused};
@@ -28,7 +28,7 @@ pub struct Instruments {
     pub outside_cost: f64,
     pub outside_is_counter: bool,
     /// compares the counter with the reference clock; or why that is not possible
-    pub counter: Result<Box<dyn Drifting>, String>,
+    pub counter: Result<DriftMeter<'static>, String>,
     pub offsets: Vec<OffsetMeter>,
 }
 
@@ -36,9 +36,16 @@ pub struct Instruments {
 pub struct OffsetMeter {
     pub clock: &'static str,
     pub reference: &'static str,
-    pub meter: Box<dyn Drifting>,
+    pub meter: DriftMeter<'static>,
     /// the largest change of the offset, as a fraction of the time, that is not a step
     pub slew: f64,
+}
+
+impl OffsetMeter {
+    /// Returns the drift that the samples show.
+    pub fn trend(&self) -> Option<Drift> {
+        trend((self.clock, self.reference), self.slew, &self.meter.samples(1.0))
+    }
 }
 
 /// The kernel adjusts CLOCK_REALTIME and CLOCK_BOOTTIME exactly like CLOCK_MONOTONIC, so their offsets are constant. This
@@ -133,16 +140,14 @@ impl Instruments {
     /// Returns the counter's drift, without its measured rate: only changes of the rate and steps remain.
     pub fn counter_drift(&self, rate: Hertz) -> Option<Drift> {
         let samples = self.counter.as_ref().ok()?.samples(rate.nanos(1.0).0);
-        Some(trend(MAX_SLEW, &samples)?.report(COUNTER, REFERENCE_NAME))
+        trend((COUNTER, REFERENCE_NAME), MAX_SLEW, &samples).map(rounded)
     }
 
     /// Returns the drift of the kernel's clocks. CLOCK_REALTIME is left out: an administrator may set it, and no interval
     /// is wrong because of that.
     pub fn offset_drifts(&self) -> impl Iterator<Item = Drift> {
         let shown = self.offsets.iter().filter(|offset| offset.clock != "realtime");
-        shown.filter_map(|offset| {
-            Some(trend(offset.slew, &offset.meter.samples(1.0))?.report(offset.clock, offset.reference))
-        })
+        shown.filter_map(OffsetMeter::trend).map(rounded)
     }
 
     /// Returns the figures of each clock. `counter` is the counter's rate, which converts its ticks.
@@ -163,28 +168,27 @@ impl Instruments {
 }
 
 /// Returns the comparison of the counter with the reference clock, or why there is none.
-fn compared_counter(step: Option<f64>, reference: Option<f64>) -> Result<Box<dyn Drifting>, String> {
+fn compared_counter(step: Option<f64>, reference: Option<f64>) -> Result<DriftMeter<'static>, String> {
     let counter = Counter::new().map_err(|e| e.to_string())?;
     let step = step.ok_or("the counter did not move")?;
     let reference = reference.ok_or_else(|| format!("{REFERENCE_NAME} did not move"))?;
-    Ok(Box::new(DriftMeter::new(counter, step, Reference::default(), Nanos(reference))))
+    Ok(DriftMeter::new(counter, step, Reference::default(), Nanos(reference)))
 }
 
 /// Returns the pairs of the kernel's clocks. Their steps are equal, because they read the same hardware.
 fn offsets(step: f64, reference_step: f64) -> Vec<OffsetMeter> {
     let system = DriftMeter::new(System::default(), step, Reference::default(), Nanos(reference_step));
-    let mut offsets =
-        vec![OffsetMeter { clock: SYSTEM, reference: REFERENCE_NAME, meter: Box::new(system), slew: MAX_SLEW }];
+    let mut offsets = vec![OffsetMeter { clock: SYSTEM, reference: REFERENCE_NAME, meter: system, slew: MAX_SLEW }];
     let mut add = |clock, meter| offsets.push(OffsetMeter { clock, reference: SYSTEM, meter, slew: NO_SLEW });
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         let boottime = Posix::<{ libc::CLOCK_BOOTTIME }>;
         if boottime.exists() {
-            add("boottime", Box::new(DriftMeter::new(boottime, step, System::default(), Nanos(step))));
+            add("boottime", DriftMeter::new(boottime, step, System::default(), Nanos(step)));
         }
     }
     let realtime = Posix::<{ libc::CLOCK_REALTIME }>;
-    add("realtime", Box::new(DriftMeter::new(realtime, step, System::default(), Nanos(step))));
+    add("realtime", DriftMeter::new(realtime, step, System::default(), Nanos(step)));
     offsets
 }
 

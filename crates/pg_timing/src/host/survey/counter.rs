@@ -60,9 +60,8 @@ pub fn judge(
         tsc.usable = Some(false);
         tsc.distrust.push(reason);
     }
-    claims.extend(other_claims(host, report, log));
     let measured = rate.as_ref().ok().map(|rate| rate.rate);
-    remove_obsolete(&mut claims, measured);
+    claims.extend(other_claims(host, report, log, measured));
     tsc.claims = claims.iter().map(|claim| compare(claim, measured)).collect();
     tsc
 }
@@ -111,7 +110,7 @@ fn two_digits(ppm: f64) -> f64 {
 const DELAY_LOOP_PPM: f64 = 50_000.0;
 
 /// Returns the claims of firmware, kernel and procfs.
-fn other_claims(host: &Host, report: &Report, log: &KernelLog) -> Vec<Claim> {
+fn other_claims(host: &Host, report: &Report, log: &KernelLog, measured: Option<Hertz>) -> Vec<Claim> {
     let mut claims = Vec::new();
     if host.is_live() {
         claims.extend(firmware_claim());
@@ -124,34 +123,26 @@ fn other_claims(host: &Host, report: &Report, log: &KernelLog) -> Vec<Claim> {
         if let (Some(entries), false) = (log.entries.known(), log.named && host.is_live()) {
             claims.extend(kernel_claims(entries.rates()));
         }
-        claims.extend(host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text)));
+        // If the kernel's delay loop does not use the counter, bogomips do not describe it.
+        let describes = |claim: &Claim| measured.is_none_or(|rate| claim.rate.ppm_from(rate).0.abs() < DELAY_LOOP_PPM);
+        let bogomips = host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text));
+        claims.extend(bogomips.filter(describes));
     }
     claims
 }
 
-/// Returns the kernel's claims. If the CPU's rate differs from the counter's, the kernel logs both, the CPU's first.
+/// Returns the kernel's claims. If the CPU's rate differs from the counter's, the kernel logs both, the CPU's first. The refined
+/// rate replaces the kernel's first calibration.
 fn kernel_claims(rates: impl Iterator<Item = (RateSource, f64)>) -> Vec<Claim> {
     let rates: Vec<(RateSource, f64)> = rates.collect();
     let last = |wanted| rates.iter().rfind(|(source, _)| *source == wanted).map(|(_, mhz)| *mhz);
-    let claims = [
-        (ClaimSource::KernelDetected, last(RateSource::Tsc).or_else(|| last(RateSource::Processor))),
-        (ClaimSource::KernelRefined, last(RateSource::Refined)),
-        (ClaimSource::KernelRecalibrated, last(RateSource::Recalibrated)),
-    ];
     // The kernel prints MHz with three decimals.
-    claims.into_iter().filter_map(|(source, mhz)| Some(Claim::new(source, Hertz(mhz? * 1e6), Hertz(500.0)))).collect()
-}
-
-/// Removes claims that a better one replaces, or that do not describe the counter.
-fn remove_obsolete(claims: &mut Vec<Claim>, measured: Option<Hertz>) {
-    // The refined rate replaces the kernel's first calibration.
-    let refined = claims.iter().any(|claim| claim.source == ClaimSource::KernelRefined);
-    claims.retain(|claim| match claim.source {
-        ClaimSource::KernelDetected => !refined,
-        // If the kernel's delay loop does not use the counter, bogomips do not describe it.
-        ClaimSource::Bogomips => measured.is_none_or(|rate| claim.rate.ppm_from(rate).0.abs() < DELAY_LOOP_PPM),
-        _ => true,
-    });
+    let claim = |source, mhz: f64| Claim::new(source, Hertz(mhz * 1e6), Hertz(500.0));
+    let detected = last(RateSource::Tsc).or(last(RateSource::Processor));
+    let detected = detected.map(|mhz| claim(ClaimSource::KernelDetected, mhz));
+    let refined = last(RateSource::Refined).map(|mhz| claim(ClaimSource::KernelRefined, mhz));
+    let recalibrated = last(RateSource::Recalibrated).map(|mhz| claim(ClaimSource::KernelRecalibrated, mhz));
+    refined.or(detected).into_iter().chain(recalibrated).collect()
 }
 
 /// The shortest time limit for one clock of a pair. Idle CPUs need 1 to 2 ms.
@@ -270,8 +261,7 @@ fn cpu_differences(host: &Host, budget: &Budget) -> Vec<String> {
     let rate = Counter::new().map_err(|e| e.to_string()).and_then(|counter| {
         measure_rate(counter, Reference::default(), RATE_ERROR, RATE_TIME).map_err(|e| e.to_string())
     });
-    let cpus =
-        Cpus { online: host.online_cpus(), allowed: host.allowed_cpus(), skew: Vec::new(), skew_unavailable: None };
+    let cpus = Cpus { online: host.online_cpus(), allowed: host.allowed_cpus(), ..Cpus::default() };
     let cpus = between_cpus(cpus, permission, &rate, budget);
     cpus.skew.iter().filter(|skew| skew.clock == COUNTER).filter_map(check::differs).collect()
 }

@@ -162,10 +162,10 @@ pub fn kernel_report(log: &KernelClockLog) -> KernelReport {
         other_host: None,
         since_boot: !log.truncated,
         demotion: log.demotion(),
-        unstable: boot.iter().any(|message| message.level == Level::Fault),
+        unstable: boot.iter().any(|message| message.shown.level == Level::Fault),
         switches: log
             .of(Kind::Switched)
-            .map(|message| Switch { seconds: message.seconds, to: message.source().into() })
+            .map(|message| Switch { seconds: message.shown.seconds, to: message.source().into() })
             .collect(),
         firmware_bug: log.of(Kind::FirmwareBug).next().is_some(),
         refused: log.of(Kind::Refused).next_back().map(|message| message.source().into()),
@@ -174,38 +174,26 @@ pub fn kernel_report(log: &KernelClockLog) -> KernelReport {
 
 /// Returns the messages that mean something. One that comes again and again is counted.
 fn messages(boot: &[Message]) -> Vec<KernelMessage> {
-    let mut shown: Vec<KernelMessage> = Vec::new();
-    for message in boot.iter().filter(|message| !message.meaning.is_empty()) {
-        let is_repeated = message.level < Level::Fault && !matches!(message.kind, Kind::Switched | Kind::Timecounter);
-        if let Some(first) = shown.iter_mut().find(|first| is_repeated && first.meaning == message.meaning) {
+    let mut all: Vec<KernelMessage> = Vec::new();
+    for Message { kind, shown, .. } in boot.iter().filter(|message| !message.shown.meaning.is_empty()) {
+        let is_repeated = shown.level < Level::Fault && !matches!(kind, Kind::Switched | Kind::Timecounter);
+        if let Some(first) = all.iter_mut().find(|first| is_repeated && first.meaning == shown.meaning) {
             first.times += 1;
-            first.last_seconds = message.seconds;
-        } else if shown.len() < MAX_MESSAGES {
-            shown.push(KernelMessage {
-                seconds: message.seconds,
-                stamp: message.stamp.clone(),
-                text: message.text.clone(),
-                meaning: message.meaning.into(),
-                level: message.level,
-                times: 1,
-                last_seconds: None,
-            });
+            first.last_seconds = shown.seconds;
+        } else if all.len() < MAX_MESSAGES {
+            all.push(shown.clone());
         }
     }
-    shown
+    all
 }
 
 /// Completes facts that are missing if only the log is there: the kernel's version and boot parameters, the last clock source,
 /// FreeBSD's timecounters, and the timer of an old Linux.
 pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut Clocksource) {
     let field = |kind: Kind, name: &str| log.of(kind).next_back().and_then(|message| message.fields.text(name));
-    if let (None, Some(version)) = (facts.kernel.known(), field(Kind::Boot, "version")) {
-        facts.kernel = Fact::Known(format!("Linux {version}"));
-    }
-    if let (None, Some(line)) = (facts.boot_parameters.known(), field(Kind::CommandLine, "line")) {
-        let words = line.split_whitespace().filter(|word| about_clocks(word));
-        facts.boot_parameters = Fact::Known(words.map(String::from).collect());
-    }
+    fill(&mut facts.kernel, field(Kind::Boot, "version").map(|version| format!("Linux {version}")));
+    let words = |line: &str| line.split_whitespace().filter(|word| about_clocks(word)).map(String::from).collect();
+    fill(&mut facts.boot_parameters, field(Kind::CommandLine, "line").map(words));
     let named =
         log.this_boot().iter().flat_map(|message| [message.fields.text("source"), message.fields.text("watchdog")]);
     let hypervisor = named.flatten().find_map(|name| match name {
@@ -214,30 +202,28 @@ pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut C
         name if name.starts_with("hyperv") => Some("Hyper-V"),
         _ => None,
     });
-    if let (None, Some(hypervisor)) = (facts.virtualization.known(), hypervisor) {
-        facts.virtualization = Fact::Known(hypervisor.into());
-    }
-    if let (None, Some(current)) = (clocksource.current.known(), last_clocksource(log)) {
-        clocksource.current = Fact::Known(current);
-    } else if let (Some(name), None, None) =
-        (log.old_clocksource(), clocksource.current.known(), clocksource.available.known())
-    {
+    fill(&mut facts.virtualization, hypervisor.map(String::from));
+    fill(&mut clocksource.current, last_clocksource(log));
+    if clocksource.current.known().is_none() && clocksource.available.known().is_none() {
         // This kernel has only one clock source.
-        clocksource.current = Fact::Known(name.into());
-        clocksource.available = Fact::Known(vec![name.into()]);
+        let old = log.old_clocksource().map(String::from);
+        fill(&mut clocksource.available, old.clone().map(|name| vec![name]));
+        fill(&mut clocksource.current, old);
     }
     let quality =
         |message: &Message| Some((message.fields.number::<i64>("quality")?, message.fields.text("name")?.to_string()));
     let timecounters: Vec<(i64, String)> = log.of(Kind::Timecounter).filter_map(quality).collect();
-    if timecounters.is_empty() || facts.kernel.known().is_some_and(|kernel| !kernel.starts_with("FreeBSD")) {
-        return;
-    }
-    if facts.kernel.known().is_none() {
-        facts.kernel = Fact::Known("FreeBSD".into());
-    }
-    if clocksource.available.known().is_none() {
+    if !timecounters.is_empty() && facts.kernel.known().is_none_or(|kernel| kernel.starts_with("FreeBSD")) {
+        fill(&mut facts.kernel, Some("FreeBSD".into()));
         // The current one may be another than the best, because a sysctl selects it.
-        clocksource.available = Fact::Known(selectable_timecounters(timecounters));
+        fill(&mut clocksource.available, Some(selectable_timecounters(timecounters)));
+    }
+}
+
+/// Sets a fact that is not known.
+fn fill<T>(fact: &mut Fact<T>, value: Option<T>) {
+    if let (None, Some(value)) = (fact.known(), value) {
+        *fact = Fact::Known(value);
     }
 }
 
@@ -247,7 +233,7 @@ fn last_clocksource(log: &KernelClockLog) -> Option<String> {
     let last = boot.iter().rposition(|message| matches!(message.kind, Kind::Switched | Kind::Current))?;
     let name = boot[last].source();
     let same = |other: &str| other == name || is_tsc(other) && is_tsc(name);
-    let kept = boot[last..].iter().all(|message| message.level < Level::Fault || !same(message.source()));
+    let kept = boot[last..].iter().all(|message| message.shown.level < Level::Fault || !same(message.source()));
     kept.then(|| name.into())
 }
 
@@ -257,39 +243,38 @@ const SAME_RATE_PPM: f64 = 50_000.0;
 /// Returns why the log cannot be from the host, if a fact contradicts it.
 pub fn other_host(log: &KernelClockLog, host: &Host, facts: &HostFacts, clocksource: &Clocksource) -> Option<String> {
     let field = |kind: Kind, name: &str| log.of(kind).next_back().and_then(|message| message.fields.text(name));
-    if let (Some(version), Some(kernel)) = (field(Kind::Boot, "version"), facts.kernel.known())
-        && kernel.strip_prefix("Linux ").is_some_and(|own| own != version)
-    {
-        return Some(format!("its kernel is Linux {version}, and that of this host is {kernel}"));
-    }
-    let is_linux = facts.kernel.known().is_some_and(|kernel| kernel.starts_with("Linux"));
-    if is_linux && log.of(Kind::Timecounter).next().is_some() {
-        return Some("it is from FreeBSD, and this host runs Linux".into());
-    }
+    let differs = |what: &str, of_log: Option<String>, of_host: Option<String>| {
+        let (of_log, of_host) = of_log.zip(of_host).filter(|(of_log, of_host)| of_log != of_host)?;
+        Some(format!("its {what} is {of_log}, and that of this host is {of_host}"))
+    };
+    let kernel = facts.kernel.known().cloned();
+    let freebsd = log.of(Kind::Timecounter).next().map(|_| "FreeBSD".to_string());
+    let freebsd = freebsd.filter(|_| kernel.as_ref().is_some_and(|kernel| kernel.starts_with("Linux")));
+    let linux = field(Kind::Boot, "version").map(|version| format!("Linux {version}"));
+    let online = host.online_cpus().known().cloned();
     let cpu = log.this_boot().iter().filter_map(|message| message.fields.number::<usize>("cpu")).max();
-    if let (Some(cpu), Some(online)) = (cpu, host.online_cpus().known())
-        && online.iter().all(|own| *own < cpu)
-    {
-        return Some(format!("it names CPU {cpu}, which this host does not have"));
-    }
-    if let Some(now) = clocksource.current.known().filter(|now| log.demoted(now)) {
-        return Some(format!("its kernel marked {now} unstable, and this host uses {now}"));
-    }
-    if let (Some(last), Some(now)) = (last_clocksource(log), clocksource.current.known())
-        && *now != last
-    {
-        return Some(format!("its last clock source is {last}, and that of this host is {now}"));
-    }
-    let cpus = field(Kind::Cpus, "cpus").and_then(|cpus| cpus.parse::<usize>().ok());
-    if let (Some(cpus), Some(online)) = (cpus, host.online_cpus().known())
-        && cpus != online.len()
-    {
-        return Some(format!("it shows {cpus} CPUs, and this host has {}", online.len()));
-    }
-    let own = host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text))?;
-    let rate = log.rates().filter(|(source, _)| source.is_tsc()).last()?;
-    let differs = own.rate.ppm_from(Hertz(rate.1 * 1e6)).0.abs() > SAME_RATE_PPM;
-    differs.then(|| format!("its TSC has {:.0} MHz, and that of this host has {:.0} MHz", rate.1, own.rate.0 / 1e6))
+    let cpu = cpu.filter(|cpu| online.as_ref().is_some_and(|online| online.iter().all(|own| own < cpu)));
+    let now = clocksource.current.known();
+    let demoted = now.filter(|now| log.demoted(now));
+    let rate = log.rates().filter(|(source, _)| source.is_tsc()).last().map(|(_, mhz)| mhz);
+    let own_rate = host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text)).map(|claim| claim.rate);
+    let rates = rate.zip(own_rate).filter(|(mhz, own)| own.ppm_from(Hertz(mhz * 1e6)).0.abs() > SAME_RATE_PPM);
+    let mhz = |mhz: f64| format!("{mhz:.0} MHz");
+    [
+        differs("kernel", linux.or(freebsd), kernel),
+        cpu.map(|cpu| format!("it names CPU {cpu}, which this host does not have")),
+        demoted.map(|now| format!("its kernel marked {now} unstable, and this host uses {now}")),
+        differs("last clock source", last_clocksource(log), now.cloned()),
+        differs(
+            "number of CPUs",
+            field(Kind::Cpus, "cpus").map(String::from),
+            online.map(|online| online.len().to_string()),
+        ),
+        rates.and_then(|(of_log, own)| differs("TSC's rate", Some(mhz(of_log)), Some(mhz(own.0 / 1e6)))),
+    ]
+    .into_iter()
+    .flatten()
+    .next()
 }
 
 #[cfg(test)]

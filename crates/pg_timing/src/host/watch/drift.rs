@@ -5,7 +5,7 @@
 //! by more than a crystal can, it has jumped, or its rate has changed. A second comparison one second later shows which.
 
 use super::{Machine, OffsetStep, Sample, collector, readings};
-use crate::host::measure::{Drifting, MAX_WANDER, Sample as Offset, Step, trend};
+use crate::host::measure::{DriftMeter, MAX_WANDER, Sample as Offset};
 use crate::host::survey::clocks::{NO_SLEW, OffsetMeter};
 use crate::report::{COUNTER, Collector, Cpus, Drift, DriftStep, Fact, Report, Skew};
 use std::time::Instant;
@@ -25,13 +25,7 @@ pub struct CounterWatch {
 
 impl CounterWatch {
     /// Evaluates the last sample of `meter`. Suspends explain a step. `pause` waits for a second.
-    pub fn evaluate(
-        &mut self,
-        meter: &mut dyn Drifting,
-        explained: bool,
-        mut pause: impl FnMut(),
-        sample: &mut Sample,
-    ) {
+    pub fn evaluate(&mut self, meter: &mut DriftMeter, explained: bool, mut pause: impl FnMut(), sample: &mut Sample) {
         self.intervals += 1;
         let Some(old) = self.rate else {
             // The first rate: two more comparisons, so that a step is not taken for the rate.
@@ -137,25 +131,23 @@ pub fn is_new(now: Option<Rate>, judged: Option<Rate>) -> bool {
 /// Smaller steps are not reported. EXPLAIN prints microseconds.
 const VISIBLE_NS: f64 = 1_000.0;
 
-/// Returns the step between the last two samples. If the offset is constant, two samples are enough.
-fn last_step(offset: &OffsetMeter) -> Option<Step> {
-    let samples = offset.meter.samples(1.0);
-    let visible = |step: &Step, slew: f64| step.by.abs() > VISIBLE_NS + step.error + slew;
-    if let Some(trend) = trend(offset.slew, &samples) {
-        let last = samples.last()?.at;
-        return trend.steps.last().copied().filter(|step| step.at == last && visible(step, 0.0));
-    }
-    let [before, now] = samples[..] else { return None };
-    let step = Step { at: now.at, by: now.offset - before.offset, error: before.error + now.error };
-    let slew = offset.slew * (now.at - before.at);
-    Some(step).filter(|step| offset.slew <= NO_SLEW && visible(step, slew))
-}
-
-/// Returns the steps between the last two samples.
+/// Returns the steps between the last two samples. If the offset is constant, two samples are enough.
 pub fn steps(offsets: &[OffsetMeter]) -> Vec<OffsetStep> {
     let step = |offset: &OffsetMeter| {
-        let step = last_step(offset)?;
-        Some(OffsetStep { clock: offset.clock, reference: offset.reference, by_ns: step.by, error_ns: step.error })
+        let samples = offset.meter.samples(1.0);
+        let (by_ns, error_ns) = match (offset.trend(), samples.as_slice()) {
+            (Some(trend), [.., last]) => {
+                let step = trend.steps.last().filter(|step| step.at_seconds == last.at / 1e9)?;
+                (step.by_ns, step.error_ns)
+            }
+            (None, [before, now]) if offset.slew <= NO_SLEW => {
+                let slew = offset.slew * (now.at - before.at);
+                (now.offset - before.offset, before.error + now.error + slew)
+            }
+            _ => return None,
+        };
+        let is_visible = by_ns.abs() > VISIBLE_NS + error_ns;
+        is_visible.then_some(OffsetStep { clock: offset.clock, reference: offset.reference, by_ns, error_ns })
     };
     offsets.iter().filter_map(step).collect()
 }

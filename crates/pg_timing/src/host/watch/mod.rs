@@ -9,7 +9,7 @@ pub mod tests;
 pub use machine::{LiveMachine, Machine, STOP_CHECK, State};
 
 use crate::host::survey::clocks::Instruments;
-use crate::report::{COUNTER, ClockReport, Clocksource, Collector, CounterRate, Fact, Origin, OwnUse, Report};
+use crate::report::{COUNTER, ClockReport, Clocksource, Collector, CounterRate, Fact, OwnUse, Report};
 use drift::{CounterWatch, SkewWatch};
 use readings::{ClockReader, Window};
 use std::time::Instant;
@@ -53,12 +53,6 @@ pub struct OffsetStep {
     pub by_ns: f64,
     /// bound on the error of `by_ns`
     pub error_ns: f64,
-}
-
-impl Default for Report {
-    fn default() -> Report {
-        Report::empty(Origin::Measured, "not measured yet")
-    }
 }
 
 /// The facts of the host are read again after this many intervals, because files can change without a sign.
@@ -109,12 +103,6 @@ impl<M: Machine> Watch<M> {
             facts,
             machine,
         }
-    }
-
-    /// Reads each clock for one block only: tests on a synthetic machine need no more.
-    #[cfg(test)]
-    pub fn read_briefly(&mut self) {
-        self.reader = ClockReader::brief();
     }
 
     pub fn machine(&mut self) -> &mut M {
@@ -235,7 +223,7 @@ impl<M: Machine> Watch<M> {
                 self.machine.sleep(pause_s);
                 paused_s += self.machine.monotonic_s() - start_s;
             };
-            self.counter.evaluate(&mut **meter, explained, pause, sample);
+            self.counter.evaluate(meter, explained, pause, sample);
         }
         let seconds = offsets_s + self.machine.monotonic_s() - start_s - paused_s;
         sample.collectors.push(Collector { name: "drift", seconds, error: None });

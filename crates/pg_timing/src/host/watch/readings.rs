@@ -23,9 +23,9 @@ const MIN_ALLOWED_S: f64 = 20e-3;
 /// Reads the clocks, and keeps the last figures.
 pub struct ClockReader {
     /// time for reading all clocks
-    limit: Nanos,
+    pub limit: Nanos,
     /// time for reading and evaluating them; if they take longer, they are not read in each interval
-    allowed_s: f64,
+    pub allowed_s: f64,
     /// intervals until the next reading, if a reading is expensive
     skip: u64,
     /// the clocks' figures of the last reading
@@ -40,12 +40,6 @@ impl ClockReader {
             skip: 0,
             figures: Vec::new(),
         }
-    }
-
-    /// Reads each clock for one block only.
-    #[cfg(test)]
-    pub fn brief() -> ClockReader {
-        ClockReader { limit: Nanos(0.0), allowed_s: f64::INFINITY, skip: 0, figures: Vec::new() }
     }
 
     /// Makes the next call of [`ClockReader::read`] read the clocks, even if that is expensive.
@@ -80,7 +74,9 @@ impl ClockReader {
         // A slow clock takes longer than the limit, because each clock is read for at least one block. An interruption takes
         // no CPU time: a pause of seconds must not stop the readings for an hour.
         self.skip = ((thread_cpu_s() - cpu_start_s).min(seconds) / self.allowed_s) as u64;
-        Some((Collector { name: "clocks", seconds, error: no_figures(&self.figures) }, activity))
+        let system = self.figures.iter().find(|clock| clock.name == SYSTEM);
+        let error = system.and_then(|clock| clock.unavailable.clone());
+        Some((Collector { name: "clocks", seconds, error }, activity))
     }
 }
 
@@ -88,14 +84,6 @@ impl ClockReader {
 fn thread_cpu_s() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
-
-/// Returns why PostgreSQL's clock has no figures.
-fn no_figures(figures: &[ClockReport]) -> Option<String> {
-    match figures.iter().find(|clock| clock.name == SYSTEM) {
-        None => Some("PostgreSQL's clock is missing".into()),
-        Some(clock) => clock.unavailable.clone(),
-    }
 }
 
 /// The number of intervals: five minutes by default.

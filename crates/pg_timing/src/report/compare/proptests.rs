@@ -17,7 +17,7 @@ fn reports() -> Vec<(String, Report)> {
         files.map(|(name, path)| (name, std::fs::read_to_string(path).unwrap())).collect()
     };
     let hosts = files("e2e/snapshots", ".json.snap").into_iter().map(|(name, text)| {
-        let host = Report::from_json(&text.as_bytes()[text.find("\n{").unwrap()..]).unwrap();
+        let host: Report = serde_json::from_str(&text[text.find("\n{").unwrap()..]).unwrap();
         (name, host)
     });
     let outputs = files("fixtures/pg_test_timing", ".txt").into_iter().flat_map(|(name, text)| {
@@ -33,40 +33,26 @@ fn reports() -> Vec<(String, Report)> {
 fn mirrored(comparison: &Comparison) -> Comparison {
     let mut mirrored = comparison.clone();
     std::mem::swap(&mut mirrored.before, &mut mirrored.after);
-    for figure in &mut mirrored.figures {
-        std::mem::swap(&mut figure.before, &mut figure.after);
-        figure.effect = figure.effect.mirrored();
+    for change in &mut mirrored.changes {
+        std::mem::swap(&mut change.before, &mut change.after);
+        std::mem::swap(&mut change.before_ns, &mut change.after_ns);
+        change.effect = change.effect.mirrored();
+        change.note = change.note.take().map(|note| match note.split_once(": ") {
+            Some(("before", why)) => format!("after: {why}"),
+            Some(("after", why)) => format!("before: {why}"),
+            _ => note,
+        });
     }
-    for finding in &mut mirrored.findings {
-        std::mem::swap(&mut finding.before, &mut finding.after);
-        finding.effect = finding.effect.mirrored();
-    }
-    for group in &mut mirrored.not_compared {
-        let (report, why) = group.why.split_once(": ").unwrap_or(("", &group.why));
-        group.why = match report {
-            "before" => format!("after: {why}"),
-            "after" => format!("before: {why}"),
-            _ => continue,
-        };
-    }
-    sorted(mirrored)
-}
-
-/// Returns the comparison without the order, and without what has a direction.
-fn sorted(mut comparison: Comparison) -> Comparison {
-    comparison.figures.sort_by_key(|figure| (figure.figure, figure.clock.clone()));
-    comparison.not_compared.iter_mut().for_each(|group| group.what.sort());
-    comparison.not_compared.sort_by_key(|group| (group.why.clone(), group.what.clone()));
-    comparison.verdict.summary.clear();
-    comparison
+    mirrored.verdict.summary.clear();
+    mirrored
 }
 
 /// Asserts that both directions have the same figures. Their verdicts are opposite, unless something is better and
 /// something else is worse, or the costs could not be compared.
 fn assert_mirror(name: &str, forth: &Comparison, back: &Comparison) {
-    let (mut expected, mut actual) = (mirrored(forth), sorted(back.clone()));
-    let effects: Vec<Effect> =
-        forth.figures.iter().map(|f| f.effect).chain(forth.findings.iter().map(|f| f.effect)).collect();
+    let (mut expected, mut actual) = (mirrored(forth), back.clone());
+    actual.verdict.summary.clear();
+    let effects: Vec<Effect> = forth.changes.iter().map(|change| change.effect).collect();
     let is_mixed = effects.iter().any(|e| *e >= Effect::Worse) && effects.iter().any(|e| *e <= Effect::Better);
     let is_not_compared = [forth, back].iter().any(|comparison| comparison.verdict.effect == Effect::NotCompared);
     if !is_mixed && !is_not_compared {
@@ -81,10 +67,10 @@ fn assert_mirror(name: &str, forth: &Comparison, back: &Comparison) {
 fn a_report_is_the_same_as_itself() {
     for (name, report) in reports() {
         let comparison = compare((&name, &report), (&name, &report));
-        assert!(comparison.figures.iter().all(|figure| figure.effect == Effect::Same), "{name}: {comparison:?}");
-        assert!(comparison.findings.is_empty(), "{name}");
+        let is_same = |change: &Change| matches!(change.effect, Effect::Same | Effect::NotCompared);
+        assert!(comparison.changes.iter().all(is_same), "{name}: {comparison:?}");
         let has_cost = report.system().is_some_and(|clock| clock.read_ns.or(clock.loop_ns).is_some());
-        let is_quiet = why_busy(&report).known().is_some();
+        let is_quiet = why_busy(&report).is_none();
         let expected = if has_cost && is_quiet { Effect::Same } else { Effect::NotCompared };
         assert_eq!(comparison.verdict.effect, expected, "{name}");
     }
@@ -104,10 +90,10 @@ fn the_order_of_two_reports_only_reverses_the_effects() {
     }
 }
 
-/// Any number that JSON can have, and often none.
+/// Any number that the reader of reports accepts, and often none.
 fn number() -> impl Strategy<Value = Option<f64>> {
-    let extremes = prop_oneof![Just(0.0), Just(-0.0), Just(1e308), Just(-1e308), Just(5e-324), Just(3.2e18)];
-    prop_oneof![Just(None), (0.0..1e4).prop_map(Some), extremes.prop_map(Some), (-1e308..1e308).prop_map(Some)]
+    let extremes = prop_oneof![Just(0.0), Just(1e20), Just(5e-324), Just(3.2e18)];
+    prop_oneof![Just(None), (0.0..1e4).prop_map(Some), extremes.prop_map(Some), (0.0..1e20).prop_map(Some)]
 }
 
 fn arbitrary_report() -> impl Strategy<Value = Report> {
@@ -148,14 +134,15 @@ proptest! {
         let forth = compare(("a", &before), ("b", &after));
         assert_mirror("arbitrary", &forth, &compare(("b", &after), ("a", &before)));
         // JSON has no infinities.
-        let is_finite = |figure: &ComparedFigure| figure.noise.is_none_or(f64::is_finite);
-        prop_assert!(forth.figures.iter().all(is_finite), "{forth:?}");
+        let is_finite = |change: &Change| change.noise_ns.is_none_or(f64::is_finite);
+        prop_assert!(forth.changes.iter().all(is_finite), "{forth:?}");
         _ = crate::document::text::piped(&crate::document::compare::document(&forth));
     }
 
     #[test]
     fn a_report_with_arbitrary_numbers_is_the_same_as_itself(report in arbitrary_report()) {
         let comparison = compare(("a", &report), ("a", &report));
-        prop_assert!(comparison.figures.iter().all(|figure| figure.effect == Effect::Same), "{comparison:?}");
+        let is_same = |change: &Change| matches!(change.effect, Effect::Same | Effect::NotCompared);
+        prop_assert!(comparison.changes.iter().all(is_same), "{comparison:?}");
     }
 }

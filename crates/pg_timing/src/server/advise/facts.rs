@@ -1,7 +1,9 @@
 //! The facts behind the advice: the server, its clocks, and how its statistics grew in the window.
 
 use crate::error::{Error, SqlState};
+use crate::report::{CoreShare, ReadCost};
 use crate::server::clock::Clocks;
+use crate::server::own_sql;
 use crate::server::settings::{Server, Session};
 use std::collections::BTreeMap;
 
@@ -17,14 +19,6 @@ pub struct Facts {
 /// window of the counted events can be longer or shorter by this time.
 pub const REPORT_DELAY_S: f64 = 1.0;
 
-/// Why a number is not known, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gap {
-    pub why: String,
-    /// with the command to type
-    pub hint: String,
-}
-
 /// For a gap that a second run can close.
 pub const RUN_AGAIN: &str = "run it again: pg_timing advise";
 /// For statistics that the server does not show to this user.
@@ -32,57 +26,81 @@ pub const NEEDS_MONITOR: &str = "let a superuser run: GRANT pg_monitor TO \"ROLE
 /// For statistics of one database.
 pub const OTHER_DATABASES: &str = "run it in each database: pg_timing advise -d DATABASE";
 
-impl Gap {
-    pub fn new(why: impl Into<String>, hint: impl Into<String>) -> Gap {
-        Gap { why: why.into(), hint: hint.into() }
-    }
-}
-
-/// Events that read the clock, and their reads per second.
+/// Events that read the clock.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Events {
     pub per_s: Option<f64>,
-    /// lower bound, per second
-    pub reads_low: f64,
-    /// upper bound, per second; `None` if there is none
-    pub reads_high: Option<f64>,
-    /// the events that are not counted
-    pub gap: Option<Gap>,
+    /// what their clock reads take; missing if the read cost is unknown
+    pub share: Option<CoreShare>,
+    /// why events are missing
+    pub gap: Option<Error>,
 }
 
 impl Events {
     /// Returns unknown events with the reason.
-    pub fn unknown(gap: Gap) -> Events {
+    pub fn unknown(gap: Error) -> Events {
         Events { gap: Some(gap), ..Events::default() }
     }
 
     /// Marks the count as a lower bound, if there is a reason.
-    pub fn or_more(self, gap: Option<Gap>) -> Events {
+    pub fn or_more(self, gap: Option<Error>) -> Events {
         match gap {
-            Some(gap) => Events { reads_high: None, gap: Some(gap), ..self },
+            Some(gap) => {
+                let share = self.share.map(|share| CoreShare { high: None, ..share });
+                Events { share, gap: Some(gap), ..self }
+            }
             None => self,
         }
     }
 }
 
 impl Facts {
-    /// Returns counted events, with bounds on all their reads together.
-    pub fn counted(&self, events: f64, low: f64, high: f64) -> Events {
+    /// Returns counted events, with bounds on all their reads together, each of which has this cost.
+    pub fn counted(&self, events: f64, low: f64, high: f64, cost: &ReadCost) -> Events {
         if self.window_s <= 0.0 {
-            return Events::unknown(Gap::new("stopped before anything was counted", RUN_AGAIN));
+            return Events::unknown(Error::new("stopped before anything was counted", RUN_AGAIN));
         }
-        let reads_high = (self.window_s > REPORT_DELAY_S).then(|| high / (self.window_s - REPORT_DELAY_S));
-        let reads_low = low / (self.window_s + REPORT_DELAY_S);
-        Events { per_s: Some(events / self.window_s), reads_low, reads_high, gap: None }
+        let share = cost.low_ns.zip(cost.high_ns).map(|(low_ns, high_ns)| CoreShare {
+            low: low / (self.window_s + REPORT_DELAY_S) * low_ns / 1e9,
+            high: (self.window_s > REPORT_DELAY_S).then(|| high / (self.window_s - REPORT_DELAY_S) * high_ns / 1e9),
+        });
+        Events { per_s: Some(events / self.window_s), share, gap: None }
     }
 }
 
-/// A part of the statistics: its name, and a query of one row of numbers. The column `reset` is the time of
-/// the last reset.
-#[derive(Clone, Debug)]
-pub struct Part {
-    pub name: &'static str,
-    pub sql: String,
+// The parts of the statistics.
+pub const SESSIONS: &str = "sessions";
+pub const ACTIVITY: &str = "activity";
+pub const IO: &str = "io";
+pub const WAL: &str = "wal";
+pub const FUNCTIONS: &str = "functions";
+pub const STATEMENTS: &str = "statements";
+pub const COUNTERS: &str = "pg_fast_timing";
+pub const TABLES: &str = "tables";
+
+/// Returns the statistics that are read before and after the window: each part with a query of one row of numbers. The column
+/// `reset` is the time of the last reset. The statistics of functions have none, so only a smaller number shows a reset.
+pub fn statistics(server: &Server) -> Vec<(&'static str, String)> {
+    let object = |name| server.extension_object(name);
+    // Sessions of other users are visible only to superusers and to pg_monitor. For others, the type of a session is hidden, too.
+    // A statement that waits for a lock makes no calls of plan nodes, and some kinds of statements have none.
+    let mut parts = vec![
+        (SESSIONS, own_sql::SESSIONS.into()),
+        (ACTIVITY, own_sql::DATABASES.into()),
+        (IO, if server.major() == 15 { own_sql::WRITES_OF_15 } else { own_sql::IO }.into()),
+        (WAL, if server.major() < 18 { own_sql::WAL_UNTIL_17 } else { own_sql::WAL_IO }.into()),
+        (FUNCTIONS, own_sql::FUNCTION_CALLS.into()),
+    ];
+    // A plan that returns n rows to a client has at least n calls, and one call if it returns no rows. Utility statements such as
+    // COPY have rows, but no timed plan. So only texts that start like a statement with a plan count; texts that start with a
+    // comment do not. Statements and counters are compared, so they are read one right after the other.
+    if let Some((statements, info)) = object("pg_stat_statements").zip(object("pg_stat_statements_info")) {
+        parts.push((STATEMENTS, own_sql::statements(&statements, &info)));
+    }
+    parts.extend(object("pg_fast_timing_info").map(|function| (COUNTERS, own_sql::counted_calls(&function))));
+    // Scans and changed rows.
+    parts.push((TABLES, own_sql::TABLES.into()));
+    parts
 }
 
 /// Largest plausible number: 1 GB per second for 30 years.
@@ -90,61 +108,45 @@ const MAX: f64 = 1e18;
 /// Largest plausible growth during a window, which is a day or less: 10 GB per second.
 const MAX_GROWTH: f64 = 1e15;
 
-/// Names and numbers. A number that is not plausible is NaN.
-type Numbers = BTreeMap<String, f64>;
+/// Names and plausible numbers.
+pub type Numbers = BTreeMap<String, f64>;
 
 /// The numbers of each part, or the reason why they are missing.
 #[derive(Clone, Debug, Default)]
-pub struct Snapshot(BTreeMap<&'static str, Result<Numbers, Gap>>);
+pub struct Snapshot(pub BTreeMap<&'static str, Result<Numbers, Error>>);
 
 impl Snapshot {
     /// Returns the numbers of all parts. A refused part has a reason instead. A lost connection is an error.
-    pub fn take(session: &mut Session, parts: &[Part]) -> Result<Snapshot, Error> {
+    pub fn take(session: &mut Session, parts: &[(&'static str, String)]) -> Result<Snapshot, Error> {
         let mut taken = BTreeMap::new();
-        for part in parts {
-            let numbers = match session.query(&part.sql) {
-                Ok(rows) => Ok(rows.named().into_iter().map(|(name, n)| (name, plausible(&n))).collect()),
+        for (part, sql) in parts {
+            let numbers = match session.query(sql) {
+                Ok(rows) => Ok(rows.named().into_iter().filter_map(|(name, n)| Some((name, plausible(&n)?))).collect()),
                 Err(error) if error.state.ends_session() => return Err(error),
-                Err(error) if error.state.is(SqlState::INSUFFICIENT_PRIVILEGE) => {
-                    Err(Gap::new(error.what, NEEDS_MONITOR))
+                Err(error) => {
+                    let is_refused = error.state.is(SqlState::INSUFFICIENT_PRIVILEGE);
+                    Err(Error::new(error.what, if is_refused { NEEDS_MONITOR } else { RUN_AGAIN }))
                 }
-                Err(error) => Err(Gap::new(error.what, RUN_AGAIN)),
             };
-            taken.insert(part.name, numbers);
+            taken.insert(*part, numbers);
         }
         Ok(Snapshot(taken))
     }
 
-    #[cfg(test)]
-    pub fn of(part: &'static str, numbers: &[(&str, f64)]) -> Snapshot {
-        let numbers = numbers.iter().map(|(name, number)| (name.to_string(), *number)).collect();
-        Snapshot([(part, Ok(numbers))].into())
-    }
-
-    #[cfg(test)]
-    pub fn and(mut self, other: Snapshot) -> Snapshot {
-        self.0.extend(other.0);
-        self
-    }
-
-    fn number(&self, part: &str, name: &str) -> Result<f64, Gap> {
-        let numbers = self.0.get(part).ok_or_else(|| Gap::new("not queried", RUN_AGAIN))?;
-        let numbers = numbers.as_ref().map_err(Gap::clone)?;
-        match numbers.get(name) {
-            Some(number) if number.is_nan() => Err(not_plausible(name)),
-            Some(number) => Ok(*number),
-            None => Err(Gap::new(format!("the server's statistics have no {name}"), RUN_AGAIN)),
-        }
+    fn number(&self, part: &str, name: &str) -> Result<f64, Error> {
+        let numbers = self.0.get(part).ok_or_else(|| Error::new("not queried", RUN_AGAIN))?;
+        let numbers = numbers.as_ref().map_err(Error::clone)?;
+        numbers.get(name).copied().ok_or_else(|| not_plausible(name))
     }
 }
 
-/// Returns the number, or NaN. Statistics are never negative.
-fn plausible(text: &str) -> f64 {
-    text.parse().ok().filter(|number| (0.0..=MAX).contains(number)).unwrap_or(f64::NAN)
+/// Returns the number. Statistics are never negative.
+fn plausible(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number| (0.0..=MAX).contains(number))
 }
 
-fn not_plausible(name: &str) -> Gap {
-    Gap::new(format!("the server's number of {name} is not plausible"), RUN_AGAIN)
+fn not_plausible(name: &str) -> Error {
+    Error::new(format!("the server's number of {name} is missing or not plausible"), RUN_AGAIN)
 }
 
 /// Two snapshots.
@@ -156,24 +158,24 @@ pub struct Counts {
 
 impl Counts {
     /// Returns the growth of a number.
-    pub fn growth(&self, part: &str, name: &str) -> Result<f64, Gap> {
+    pub fn growth(&self, part: &str, name: &str) -> Result<f64, Error> {
         let (before, after) = (self.before.number(part, name)?, self.after.number(part, name)?);
         let reset = |snapshot: &Snapshot| snapshot.number(part, "reset").ok();
         match after - before {
             growth if growth > MAX_GROWTH => Err(not_plausible(name)),
             growth if growth >= 0.0 && reset(&self.before) == reset(&self.after) => Ok(growth),
-            _ => Err(Gap::new("the statistics were reset during the window", RUN_AGAIN)),
+            _ => Err(Error::new("the statistics were reset during the window", RUN_AGAIN)),
         }
     }
 
     /// Returns the parts that the server refused, with its reasons.
     pub fn refused(&self) -> BTreeMap<&'static str, &str> {
         let both = self.before.0.iter().chain(&self.after.0);
-        both.filter_map(|(part, numbers)| Some((*part, numbers.as_ref().err()?.why.as_str()))).collect()
+        both.filter_map(|(part, numbers)| Some((*part, numbers.as_ref().err()?.what.as_str()))).collect()
     }
 
     /// Returns a number of the second snapshot.
-    pub fn level(&self, part: &str, name: &str) -> Result<f64, Gap> {
+    pub fn level(&self, part: &str, name: &str) -> Result<f64, Error> {
         self.after.number(part, name)
     }
 }
@@ -193,18 +195,19 @@ mod tests {
         assert_eq!(counts.growth("io", "reads"), Ok(3.0));
         assert!(counts.growth("io", "writes").is_err() && counts.growth("wal", "reads").is_err());
         assert_eq!(counts.level("io", "reads"), Ok(4.0));
-        let after = Snapshot([("io", Err(Gap::new("permission denied", NEEDS_MONITOR)))].into());
+        let after = Snapshot([("io", Err(Error::new("permission denied", NEEDS_MONITOR)))].into());
         assert_eq!(Counts { after, ..counts }.refused(), [("io", "permission denied")].into());
     }
 
     #[test]
     fn numbers_that_are_not_plausible_are_errors() {
         for text in ["1e300", "1e400", "inf", "NaN", "-5", "", "0x10", "x", &"9".repeat(400)] {
-            let counts = counts(&[("reads", 1.0)], &[("reads", plausible(text))]);
+            let after: Vec<_> = plausible(text).map(|number| ("reads", number)).into_iter().collect();
+            let counts = counts(&[("reads", 1.0)], &after);
             let why = Err(not_plausible("reads"));
             assert_eq!((counts.growth("io", "reads"), counts.level("io", "reads")), (why.clone(), why), "{text}");
         }
-        assert_eq!((plausible("0"), plausible("123.5"), plausible("9e17")), (0.0, 123.5, 9e17));
+        assert_eq!(["0", "123.5", "9e17"].map(plausible), [0.0, 123.5, 9e17].map(Some));
         assert!(counts(&[("reads", 0.0)], &[("reads", 9e17)]).growth("io", "reads").is_err());
     }
 

@@ -4,19 +4,17 @@
 //! pg_fast_timing counts the calls of plan nodes. The server's own statistics have only a lower bound: a plan that reads a million
 //! rows can need two calls or a billion (`docs/measuring.md`).
 
-use super::facts::{Events, Facts, Gap, NEEDS_MONITOR, Part, RUN_AGAIN};
-use super::settings::{self, Setting, WHILE_BUSY, advise, judge};
-use super::verdict;
+use super::facts::{COUNTERS, Events, Facts, NEEDS_MONITOR, RUN_AGAIN, TABLES};
+use super::settings::{self, WHILE_BUSY, advise, conclude, judge, without_lines};
+use super::{has_hidden_sessions, session_s};
+use crate::error::{Error, require};
 use crate::human::{count, percent_range};
-use crate::report::{Action, CHEAP_SHARE, CallCost, ClockReport, CoreShare, Range, SettingAdvice};
+use crate::report::{Action, CHEAP_SHARE, CallCost, ClockReport, CoreShare, SettingAdvice};
 use crate::server::clock::Clocks;
-use crate::server::own_sql;
 use crate::server::settings::{COUNT_CALLS, FAST_TIMING_METHOD, Server, set_hint};
 
 const NAME: &str = "auto_explain.log_timing";
 const SAMPLE_RATE: &str = "auto_explain.sample_rate";
-const TABLES: &str = "tables";
-const COUNTERS: &str = "pg_fast_timing";
 /// InstrStartNode and InstrStopNode read the clock before and after each row of each node.
 const READS: f64 = 2.0;
 /// The smallest measured overhead of a call, as a share of its two reads: a CPU can read the clock while it waits for
@@ -39,71 +37,61 @@ const FEW_PER_S: f64 = 10.0;
 const LONGEST_WINDOW_S: f64 = 86_400.0;
 const SECONDS_PER_NS: f64 = 1e-9;
 
-/// Returns the statistics of calls: scans and changed rows, and pg_fast_timing's counters.
-pub fn parts(server: &Server) -> impl Iterator<Item = Part> {
-    let counters = server.extension_object("pg_fast_timing_info").map(|function| own_sql::counted_calls(&function));
-    let tables = Part { name: TABLES, sql: own_sql::TABLES.into() };
-    counters.map(|sql| Part { name: COUNTERS, sql }).into_iter().chain([tables])
-}
-
 /// Returns the advice about the setting.
 pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let server = &facts.server;
     let on = server.times_plans();
     // A rate of 0 is no rate to keep.
     let rate = Some(server.sampled_plans()).filter(|rate| *rate > 0.0).unwrap_or(1.0);
-    let counted = counted_per_s(facts);
     let call_ns = call_ns(&facts.clocks);
-    let setting = Setting {
-        name: NAME,
-        value: value(server),
-        on,
-        events: match &counted {
-            Ok(per_s) => Events { per_s: Some(per_s * rate), ..Events::default() },
-            Err(gap) => lower_bound(facts, gap).unwrap_or_else(Events::unknown),
-        },
-        cost: &facts.clocks.node,
-        event_ns: call_ns.map(|ns| ns.high),
-        turn_on: format!("{NAME} = on"),
-        turn_off: format!("{NAME} = off"),
-    };
-    let advice = match (counted, call_ns) {
+    let setting = settings::setting(NAME, value(server), on, ["on", "off"].map(|value| format!("{NAME} = {value}")));
+    let advice = match (counted_per_s(facts), call_ns) {
         _ if on && server.fast_timing() => {
             let summary = "pg_fast_timing times the nodes, which costs about as much as log_timing = off: leave it on";
-            setting.advice(None, Ok((Action::Keep, summary.into())))
+            conclude(setting, Events::default(), None, Ok((Action::Keep, summary.into())))
         }
         (Ok(per_s), Some(call_ns)) => from_counts(facts, setting, per_s, rate, call_ns),
-        _ => advise(facts, setting),
+        (counted, _) => {
+            let gap = counted.err().unwrap_or_else(|| Error::new("the read cost of the clock is unknown", RUN_AGAIN));
+            let events = lower_bound(facts, gap).unwrap_or_else(Events::unknown);
+            advise(facts, setting, events, call_ns.map(|(_, high)| high))
+        }
     };
     // If it is on without effect, or not loaded, no single line turns it on.
     let has_lines = on || server.is(NAME, "off");
-    Some(if has_lines { advice } else { SettingAdvice { line: None, undo: None, ..advice } })
+    Some(if has_lines { advice } else { without_lines(advice) })
 }
 
 /// Returns the advice from exact counts: the statements have `per_s` calls, and timing one takes `call_ns`.
-fn from_counts(facts: &Facts, mut setting: Setting, per_s: f64, rate: f64, call_ns: Range) -> SettingAdvice {
-    let needed = call_ns.times(per_s * SECONDS_PER_NS);
-    let Range { low, high, .. } = share(facts, needed.times(rate));
+fn from_counts(
+    facts: &Facts,
+    setting: SettingAdvice,
+    per_s: f64,
+    rate: f64,
+    (low_ns, high_ns): (f64, f64),
+) -> SettingAdvice {
+    let needed = (low_ns * per_s * SECONDS_PER_NS, high_ns * per_s * SECONDS_PER_NS);
+    let (low, high) = share(facts, (needed.0 * rate, needed.1 * rate));
     let doubt = doubt(facts, per_s);
     let share = CoreShare { low, high: doubt.is_none().then_some(high) };
     let calls = count((per_s * rate).round() as u64);
     let cost = format!("{calls} node calls per second take {} of a core", percent_range(share.low, share.high));
-    let lower_rate = sample_rate(needed.high).filter(|_| doubt.is_none());
+    let lower_rate = sample_rate(needed.1).filter(|_| doubt.is_none());
     let with_rate =
         lower_rate.as_ref().map_or(String::new(), |rate| format!("; with {SAMPLE_RATE} = {rate} at most 1%"));
-    setting.events.gap = doubt.clone();
-    let on = setting.on;
-    let gap = doubt.unwrap_or_else(|| Gap::new(cost.clone() + &with_rate, WHILE_BUSY));
-    let result = match (judge(on, share, &gap), &lower_rate) {
-        (Ok((action @ (Action::Keep | Action::TurnOn), _)), _) => Ok((action, format!("yes: {cost}"))),
-        (Ok((action, _)), _) => Ok((action, format!("no: {cost}{with_rate}"))),
-        (Err(_), Some(_)) => {
+    let gap = doubt.clone().unwrap_or_else(|| Error::new(cost.clone() + &with_rate, WHILE_BUSY));
+    let result = match judge(setting.on, share, gap.clone()) {
+        Ok((action @ (Action::Keep | Action::TurnOn), _)) => Ok((action, format!("yes: {cost}"))),
+        Ok((action, _)) => Ok((action, format!("no: {cost}{with_rate}"))),
+        Err(_) if lower_rate.is_some() => {
             Ok((Action::SampleLess, format!("no, or only with a lower sample_rate: {cost}{with_rate}")))
         }
-        (Err(_), None) => Err(gap),
+        Err(_) => Err(gap),
     };
-    let advice = setting.advice((share.low > 0.0 || share.high.is_some()).then_some(share), result);
-    match (lower_rate, advice.advice, on) {
+    let share = (share.low > 0.0 || share.high.is_some()).then_some(share);
+    let events = Events { per_s: Some(per_s * rate), share, gap: doubt };
+    let advice = conclude(setting, events, Some(high_ns), result);
+    match (lower_rate, advice.advice, advice.on) {
         (Some(rate), Action::SampleLess, true) => SettingAdvice {
             line: Some(format!("{SAMPLE_RATE} = {rate}")),
             undo: facts.server.setting(SAMPLE_RATE).map(|rate| format!("{SAMPLE_RATE} = {rate}")),
@@ -114,119 +102,102 @@ fn from_counts(facts: &Facts, mut setting: Setting, per_s: f64, rate: f64, call_
 }
 
 /// Returns the most important reason why there can be calls that are not counted, or why the count says nothing.
-fn doubt(facts: &Facts, per_s: f64) -> Option<Gap> {
-    let sessions = verdict::sessions(&facts.counts);
-    let seconds = sessions.running_s;
-    if seconds > facts.window_s / 2.0 {
-        // So long that a statement of the same length is likely to begin and end in it.
-        let window = (2.0 * seconds).ceil().clamp(60.0, LONGEST_WINDOW_S);
-        let hint = format!("use a window in which the statement ends: pg_timing advise --window {window:.0}");
-        let why = format!("a statement has been running for {seconds:.0} s. It is counted only at its end");
-        return Some(Gap::new(why, hint));
-    }
-    if sessions.has_hidden {
+fn doubt(facts: &Facts, per_s: f64) -> Option<Error> {
+    let seconds = session_s(&facts.counts, "running");
+    // So long that a statement of the same length is likely to begin and end in it.
+    let window = (2.0 * seconds).ceil().clamp(60.0, LONGEST_WINDOW_S);
+    let checks = || {
+        require(
+            seconds <= facts.window_s / 2.0,
+            format!("a statement has been running for {seconds:.0} s. It is counted only at its end"),
+            format!("use a window in which the statement ends: pg_timing advise --window {window:.0}"),
+        )?;
         let why = "other users may run long statements, which this user may not see";
-        return Some(Gap::new(why, NEEDS_MONITOR));
-    }
-    let why = format!("almost nothing ran ({per_s:.1} node calls per second)");
-    (per_s < FEW_PER_S).then(|| Gap::new(why, WHILE_BUSY))
+        require(!has_hidden_sessions(&facts.counts), why, NEEDS_MONITOR)?;
+        require(per_s >= FEW_PER_S, format!("almost nothing ran ({per_s:.1} node calls per second)"), WHILE_BUSY)
+    };
+    checks().err()
 }
 
 /// Returns a lower bound on the calls, with the reason why they are not counted. Each started sequential scan is a call, and so is
 /// each changed row. Rows that a scan has read do not count as calls, because the scan may filter most of them.
-fn lower_bound(facts: &Facts, counted: &Gap) -> Result<Events, Gap> {
+fn lower_bound(facts: &Facts, Error { what, hint, .. }: Error) -> Result<Events, Error> {
     // The higher of the two lower bounds counts. Without pg_monitor the first one contains only this user's statements.
     let of_tables = facts.counts.growth(TABLES, "asked");
     let bounds = [settings::growth(facts, "asked").map(|(asked, _)| asked), of_tables.clone()];
     let Some(calls) = bounds.into_iter().flatten().reduce(f64::max) else {
-        return Err(of_tables.err().unwrap_or_else(|| Gap::new("not counted", RUN_AGAIN)));
+        return Err(of_tables.err().unwrap_or_else(|| Error::new("not counted", RUN_AGAIN)));
     };
     let calls = calls * facts.server.sampled_plans();
-    let gap = Gap::new(format!("the number of node calls is unknown: {}", counted.why), counted.hint.clone());
-    Ok(facts.counted(calls, calls * READS * MIN_SHARE, calls * READS).or_more(Some(gap)))
+    let gap = Error::new(format!("the number of node calls is unknown: {what}"), hint);
+    Ok(facts.counted(calls, calls * READS * MIN_SHARE, calls * READS, &facts.clocks.node).or_more(Some(gap)))
 }
 
 /// Returns the node calls per second that auto_explain.log_timing times, or would time, with a sample_rate of 1. Returns a gap if
 /// pg_fast_timing does not count exactly these.
-fn counted_per_s(facts: &Facts) -> Result<f64, Gap> {
+fn counted_per_s(facts: &Facts) -> Result<f64, Error> {
     check_settings(&facts.server)?;
-    if facts.counts.level(COUNTERS, "of_server")? == 0.0 {
-        return Err(Gap::new("pg_fast_timing is not in shared_preload_libraries", EXPERIMENT));
-    }
+    let is_loaded = facts.counts.level(COUNTERS, "of_server")? > 0.0;
+    require(is_loaded, "pg_fast_timing is not in shared_preload_libraries", EXPERIMENT)?;
     let (calls, failed) = (facts.counts.growth(COUNTERS, "node_calls")?, facts.counts.growth(COUNTERS, "failed")?);
-    if failed > 0.0 {
-        let why = format!("pg_fast_timing did not count {failed} statements, because the server timed them");
-        return Err(Gap::new(why, set_hint(FAST_TIMING_METHOD, "'auto'")));
-    }
+    let why = format!("pg_fast_timing did not count {failed} statements, because the server timed them");
+    require(failed == 0.0, why, set_hint(FAST_TIMING_METHOD, "'auto'"))?;
     // Sessions can change the settings for themselves, which no catalog shows. Then the count is lower than this bound.
     let asked = settings::growth(facts, "asked").map_or(0.0, |(asked, _)| asked);
-    if calls < asked * (1.0 - TOLERANCE) {
-        let why = "pg_fast_timing counted fewer calls than the statements needed for their rows: some sessions are not counted";
-        return Err(Gap::new(why, EXPERIMENT));
-    }
-    let counted = facts.counted(calls, 0.0, 0.0);
-    counted.per_s.ok_or_else(|| counted.gap.unwrap_or_else(|| Gap::new("not counted", RUN_AGAIN)))
+    let why =
+        "pg_fast_timing counted fewer calls than the statements needed for their rows: some sessions are not counted";
+    require(calls >= asked * (1.0 - TOLERANCE), why, EXPERIMENT)?;
+    require(facts.window_s > 0.0, "stopped before anything was counted", RUN_AGAIN)?;
+    Ok(calls / facts.window_s)
 }
 
 /// Returns a gap if pg_fast_timing does not count the statements that log_timing times. It counts those that have instrumentation,
 /// and those of its setting.
-fn check_settings(server: &Server) -> Result<(), Gap> {
+fn check_settings(server: &Server) -> Result<(), Error> {
     let Some(count_calls) = server.setting(COUNT_CALLS) else {
-        return Err(Gap::new("pg_fast_timing is not loaded", EXPERIMENT));
+        return Err(Error::new("pg_fast_timing is not loaded", EXPERIMENT));
     };
-    if server.extension_object("pg_fast_timing_info").is_none() {
-        return Err(match server.unsafe_object("pg_fast_timing_info") {
-            Some(error) => Gap::new(error.what, error.hint),
-            None => Gap::new(
-                "this database does not have the extension pg_fast_timing",
-                "run in this database: CREATE EXTENSION pg_fast_timing",
-            ),
-        });
+    if let Some(error) = server.unsafe_object("pg_fast_timing_info") {
+        return Err(error);
     }
+    require(
+        server.extension_object("pg_fast_timing_info").is_some(),
+        "this database does not have the extension pg_fast_timing",
+        "run in this database: CREATE EXTENSION pg_fast_timing",
+    )?;
     let is_relevant = |setting: &&String| OTHER_SETTINGS.iter().any(|name| setting.starts_with(name));
     if let Some(setting) = server.other_settings.iter().find(is_relevant) {
-        return Err(Gap::new(
+        return Err(Error::new(
             format!("sessions override {setting}, so pg_fast_timing may not count their statements"),
             "remove this setting from the role or database: ALTER ROLE ... RESET, or ALTER DATABASE ... RESET",
         ));
     }
-    if server.is(FAST_TIMING_METHOD, "off") {
-        let why = format!("{FAST_TIMING_METHOD} is off, so pg_fast_timing counts nothing");
-        return Err(Gap::new(why, set_hint(FAST_TIMING_METHOD, "'auto'")));
-    }
+    let why = format!("{FAST_TIMING_METHOD} is off, so pg_fast_timing counts nothing");
+    require(!server.is(FAST_TIMING_METHOD, "off"), why, set_hint(FAST_TIMING_METHOD, "'auto'"))?;
     let times_nested = server.is("auto_explain.log_nested_statements", "on");
     let instruments = server.is("auto_explain.log_analyze", "on")
         && !server.is("auto_explain.log_min_duration", "-1")
         && server.sampled_plans() == 1.0;
-    match count_calls {
-        "off" if instruments => Ok(()),
-        "top" if instruments || !times_nested => Ok(()),
-        "all" if times_nested => Ok(()),
-        _ => Err(Gap::new(
-            format!("{COUNT_CALLS} = {count_calls} does not count the statements that log_timing would time"),
-            set_hint(COUNT_CALLS, if times_nested { "'all'" } else { "'top'" }),
-        )),
-    }
+    let is_counted = match count_calls {
+        "off" => instruments,
+        "top" => instruments || !times_nested,
+        "all" => times_nested,
+        _ => false,
+    };
+    let why = format!("{COUNT_CALLS} = {count_calls} does not count the statements that log_timing would time");
+    require(is_counted, why, set_hint(COUNT_CALLS, if times_nested { "'all'" } else { "'top'" }))
 }
 
 /// Returns the cost of the clock reads of one call of a usual node in ns, with its error. `None` if the read cost is unknown.
-fn call_ns(clocks: &Clocks) -> Option<Range> {
+fn call_ns(clocks: &Clocks) -> Option<(f64, f64)> {
     let node = &clocks.node;
     let clock = clocks.here.as_ref().and_then(|here| here.clock(&node.clock));
     let timed_call_ns = clock.and_then(ClockReport::plausible_timed_call_ns);
     // Row counting is cheaper than timing, and happens also without it.
     let cost = |read_ns: f64| CallCost::new(read_ns, timed_call_ns, clocks.system.ns, false);
-    let (low, high) = match (node.ns, node.low_ns, node.high_ns) {
-        // The error of a call contains that of the read cost.
-        (Some(ns), ..) => (cost(ns), cost(ns)),
-        (None, Some(low), Some(high)) => (cost(low), cost(high)),
-        _ => return None,
-    };
-    Some(Range {
-        low: low.clock_ns() * (1.0 - low.error()).max(0.0),
-        estimate: (low.clock_ns() + high.clock_ns()) / 2.0,
-        high: high.clock_ns() * (1.0 + high.error()),
-    })
+    // The error of a call contains that of the read cost.
+    let (low, high) = (cost(node.ns.or(node.low_ns)?), cost(node.ns.or(node.high_ns)?));
+    Some((low.clock_ns() * (1.0 - low.error()).max(0.0), high.clock_ns() * (1.0 + high.error())))
 }
 
 /// Returns the share of a core that clock reads take. `needed` is what they need if the statements are executed as often as in
@@ -234,13 +205,11 @@ fn call_ns(clocks: &Clocks) -> Option<Range> {
 ///
 /// With timing, statements take longer, so they are executed less often. The lower bound assumes a single session that begins
 /// its next statement only after the last one: what took a second takes 1 + needed seconds.
-pub fn share(facts: &Facts, needed: Range) -> Range {
+pub fn share(facts: &Facts, (low, high): (f64, f64)) -> (f64, f64) {
     let most = facts.clocks.cpus().unwrap_or(f64::INFINITY);
     let is_timed = facts.server.reads_clock_for_plans();
-    let low = if is_timed { needed.low } else { needed.low / (1.0 + needed.low) };
-    let low = low.min(most);
-    let high = needed.high.min(most).max(low);
-    Range { low, estimate: needed.estimate.clamp(low, high), high }
+    let low = if is_timed { low } else { low / (1.0 + low) }.min(most);
+    (low, high.min(most).max(low))
 }
 
 /// Returns the rate with which at most 1% of a core is used, rounded down to one digit.
@@ -291,7 +260,7 @@ mod tests {
             let settings = [[(COUNT_CALLS, count_calls)].as_slice(), &more].concat();
             assert_eq!(check_settings(&server(&settings)).is_ok(), is_exact, "{settings:?}");
         }
-        assert_eq!(check_settings(&server(&instruments)), Err(Gap::new("pg_fast_timing is not loaded", EXPERIMENT)));
+        assert_eq!(check_settings(&server(&instruments)), Err(Error::new("pg_fast_timing is not loaded", EXPERIMENT)));
         let without_extension = Server { extension_objects: Vec::new(), ..server(&[(COUNT_CALLS, "top")]) };
         assert!(check_settings(&without_extension).unwrap_err().hint.contains("CREATE EXTENSION pg_fast_timing"));
         for (other, is_exact) in [("pg_fast_timing.method (role joe)", false), ("track_io_timing (role joe)", true)] {

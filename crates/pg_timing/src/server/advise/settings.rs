@@ -1,20 +1,14 @@
 //! The settings whose cost is known from events that the server counts, and `timing_clock_source`: how many events there are, how
 //! often each of them reads the clock, and the advice.
 
-use super::facts::{Events, Facts, Gap, OTHER_DATABASES, Part};
+use super::facts::{ACTIVITY, Events, FUNCTIONS, Facts, IO, OTHER_DATABASES, STATEMENTS, WAL};
+use crate::error::{Error, require};
 use crate::host::check::tsc_slow_if;
 use crate::human::{count, duration, percent_range};
 use crate::report::{
-    Action, CHEAP_SHARE, CoreShare, EventsAre, Finding, ReadCost, Report, SYSTEM, SettingAdvice, Severity, finding_id,
+    Action, CHEAP_SHARE, CoreShare, EventsAre, Finding, Report, SYSTEM, SettingAdvice, Severity, finding_id,
 };
-use crate::server::own_sql;
-use crate::server::settings::{FAST_TIMING_METHOD, Server, set_hint};
-
-const ACTIVITY: &str = "activity";
-const IO: &str = "io";
-const WAL: &str = "wal";
-const FUNCTIONS: &str = "functions";
-pub const STATEMENTS: &str = "statements";
+use crate::server::settings::{FAST_TIMING_METHOD, set_hint};
 
 /// pgstat_prepare_io_time and pgstat_count_io_op_time, pgss_planner, pgstat_init_function_usage and its end, XLogWrite and
 /// issue_xlog_fsync: one read before the event and one after it.
@@ -35,135 +29,79 @@ const FEW_PER_S: f64 = 10.0;
 const LONGER_WINDOW: &str = "a longer window narrows the range: pg_timing advise --window 60";
 pub const WHILE_BUSY: &str = "run it while the server is busy: pg_timing advise --window 60";
 
-/// Returns the statistics that these settings need. Those of functions have no time of the last reset, so only a smaller number
-/// shows a reset.
-pub fn parts(server: &Server) -> [Part; 4] {
-    let io = if server.major() == 15 { own_sql::WRITES_OF_15 } else { own_sql::IO };
-    let wal = if server.major() < 18 { own_sql::WAL_UNTIL_17 } else { own_sql::WAL_IO };
-    [(ACTIVITY, own_sql::DATABASES), (IO, io), (WAL, wal), (FUNCTIONS, own_sql::FUNCTION_CALLS)]
-        .map(|(name, sql)| Part { name, sql: sql.into() })
+/// Returns a setting without an advice. `lines` turn it on, and off.
+pub fn setting(name: &str, value: impl Into<String>, on: bool, lines: [String; 2]) -> SettingAdvice {
+    let [line, undo] = lines.map(Some);
+    SettingAdvice { name: name.into(), value: value.into(), on, line, undo, ..SettingAdvice::default() }
 }
 
-/// Statistics of pg_stat_statements. A plan that returns n rows to a client has at least n calls, and one call if it
-/// returns no rows. Utility statements such as COPY have rows, but no timed plan. So only texts that start like a
-/// statement with a plan count; texts that start with a comment do not.
-pub fn statements_part(server: &Server) -> Option<Part> {
-    let objects = ["pg_stat_statements", "pg_stat_statements_info"].map(|name| server.extension_object(name));
-    let [Some(statements), Some(info)] = objects else { return None };
-    Some(Part { name: STATEMENTS, sql: own_sql::statements(&statements, &info) })
-}
-
-/// A setting with its value and its events.
-pub struct Setting<'a> {
-    pub name: &'static str,
-    pub value: String,
-    /// whether it reads the clock with its present value
-    pub on: bool,
-    pub events: Events,
-    pub cost: &'a ReadCost,
-    /// the highest cost of an event
-    pub event_ns: Option<f64>,
-    /// lines for postgresql.conf
-    pub turn_on: String,
-    pub turn_off: String,
-}
-
-/// Returns the advice for a setting.
-pub fn advise(facts: &Facts, setting: Setting) -> SettingAdvice {
-    let share = share(&setting.events, setting.cost);
-    let gap = match setting.cost.low_ns {
-        None => Gap::new("the read cost of the clock is unknown", "run pg_timing on the server's host"),
-        Some(_) => setting.events.gap.clone().unwrap_or_else(|| {
-            let why = "the window is too short, because backends report only once per second";
-            Gap::new(why, LONGER_WINDOW)
-        }),
+/// Returns the setting with the advice that follows from its events. `event_ns`: the highest cost of an event.
+pub fn advise(facts: &Facts, setting: SettingAdvice, events: Events, event_ns: Option<f64>) -> SettingAdvice {
+    let is_few = events.per_s.is_some_and(|per_s| per_s < FEW_PER_S);
+    let is_idle = || transactions(facts).is_ok_and(|transactions| transactions < FEW_PER_S * facts.window_s);
+    let gap = match &events.gap {
+        _ if events.per_s.is_some() && events.share.is_none() => {
+            Error::new("the read cost of the clock is unknown", "run pg_timing on the server's host")
+        }
+        Some(gap) => gap.clone(),
+        None => Error::new("the window is too short, because backends report only once per second", LONGER_WINDOW),
     };
-    let is_complete = share.is_some_and(|share| share.high.is_some());
-    if is_complete && is_idle(facts) && setting.events.per_s.is_some_and(|per_s| per_s < FEW_PER_S) {
-        return setting.advice(None, Err(Gap::new("few events on this idle server", WHILE_BUSY)));
-    }
-    let result = share.map_or_else(|| Err(gap.clone()), |share| judge(setting.on, share, &gap));
-    setting.advice(share, result)
+    let (share, result) = match events.share {
+        Some(CoreShare { high: Some(_), .. }) if is_few && is_idle() => {
+            (None, Err(Error::new("few events on this idle server", WHILE_BUSY)))
+        }
+        Some(share) => (Some(share), judge(setting.on, share, gap)),
+        None => (None, Err(gap)),
+    };
+    conclude(setting, Events { share, ..events }, event_ns, result)
 }
 
 /// Returns the advice for a known share, or why it was not determined.
-pub fn judge(on: bool, share: CoreShare, gap: &Gap) -> Result<(Action, String), Gap> {
+pub fn judge(on: bool, share: CoreShare, gap: Error) -> Result<(Action, String), Error> {
     let (is_cheap, is_expensive) = (share.high.is_some_and(|high| high <= CHEAP_SHARE), share.low > CHEAP_SHARE);
-    let known = |action, text: &str| Ok((action, text.to_string()));
-    match (on, share.high) {
-        (true, _) if is_cheap => known(Action::Keep, "cheap: leave it on"),
-        (false, _) if is_cheap => known(Action::TurnOn, "cheap: it can be turned on"),
-        (true, _) if is_expensive => known(Action::TurnOff, "expensive: turn it off"),
-        (false, _) if is_expensive => known(Action::None, "expensive: leave it off"),
-        (_, None) => Err(gap.clone()),
-        (_, high) => Err(Gap::new(format!("{} of a core", percent_range(share.low, high)), LONGER_WINDOW)),
-    }
+    let (action, text) = match (on, share.high) {
+        (true, _) if is_cheap => (Action::Keep, "cheap: leave it on"),
+        (false, _) if is_cheap => (Action::TurnOn, "cheap: it can be turned on"),
+        (true, _) if is_expensive => (Action::TurnOff, "expensive: turn it off"),
+        (false, _) if is_expensive => (Action::None, "expensive: leave it off"),
+        (_, None) => return Err(gap),
+        (_, high) => return Err(Error::new(format!("{} of a core", percent_range(share.low, high)), LONGER_WINDOW)),
+    };
+    Ok((action, text.into()))
 }
 
-impl Setting<'_> {
-    /// Returns this advice with the setting's values, and with the line that follows it.
-    pub fn advice(self, core_share: Option<CoreShare>, result: Result<(Action, String), Gap>) -> SettingAdvice {
-        let (advice, summary, hint) = match result {
-            Ok((action, summary)) => (action, summary, None),
-            Err(gap) => {
-                // The user can compare the limit with other figures.
-                let limit = self.event_ns.filter(|ns| *ns > 0.0).map_or(String::new(), |ns| {
-                    format!("; {} per second would cost 1% of a core", count((CHEAP_SHARE * 1e9 / ns).round() as u64))
-                });
-                (Action::Unknown, format!("not determined: {}{limit}", gap.why), Some(gap.hint))
-            }
-        };
-        let (line, undo) = match advice {
-            Action::TurnOn => (Some(self.turn_on), Some(self.turn_off)),
-            Action::TurnOff => (Some(self.turn_off), Some(self.turn_on)),
-            _ => (None, None),
-        };
-        SettingAdvice {
-            on: self.on,
-            events_per_s: self.events.per_s,
-            events_are: match (self.events.per_s, &self.events.gap) {
-                (None, _) => EventsAre::Unknown,
-                (Some(_), None) => EventsAre::Counted,
-                (Some(_), Some(_)) => EventsAre::AtLeast,
-            },
-            core_share,
-            hint,
-            line,
-            undo,
-            ..without_events(self.name, self.value, advice, summary)
+/// Returns the setting with its events, its advice, and the line for the advice.
+pub fn conclude(
+    setting: SettingAdvice,
+    events: Events,
+    event_ns: Option<f64>,
+    result: Result<(Action, String), Error>,
+) -> SettingAdvice {
+    let (advice, summary, hint) = match result {
+        Ok((action, summary)) => (action, summary, None),
+        Err(Error { what, hint, .. }) => {
+            // The user can compare the limit with other figures.
+            let limit = event_ns.filter(|ns| *ns > 0.0).map_or(String::new(), |ns| {
+                format!("; {} per second would cost 1% of a core", count((CHEAP_SHARE * 1e9 / ns).round() as u64))
+            });
+            (Action::Unknown, format!("not determined: {what}{limit}"), Some(hint))
         }
-    }
+    };
+    let (line, undo) = match advice {
+        Action::TurnOn => (setting.line, setting.undo),
+        Action::TurnOff => (setting.undo, setting.line),
+        _ => (None, None),
+    };
+    let events_are = match (events.per_s, &events.gap) {
+        (None, _) => EventsAre::Unknown,
+        (Some(_), None) => EventsAre::Counted,
+        (Some(_), Some(_)) => EventsAre::AtLeast,
+    };
+    let (events_per_s, core_share) = (events.per_s, events.share);
+    SettingAdvice { events_per_s, events_are, core_share, advice, summary, hint, line, undo, ..setting }
 }
 
-/// Returns an advice about something whose events are not counted.
-fn without_events(name: &str, value: impl Into<String>, advice: Action, summary: impl Into<String>) -> SettingAdvice {
-    SettingAdvice {
-        name: name.into(),
-        value: value.into(),
-        on: false,
-        events_per_s: None,
-        events_are: EventsAre::Unknown,
-        core_share: None,
-        advice,
-        summary: summary.into(),
-        hint: None,
-        line: None,
-        undo: None,
-    }
-}
-
-/// Returns the share of a core, or `None` if there are no counted events.
-fn share(events: &Events, cost: &ReadCost) -> Option<CoreShare> {
-    let (low_ns, high_ns) = cost.low_ns.zip(cost.high_ns).filter(|_| events.per_s.is_some())?;
-    Some(CoreShare { low: events.reads_low * low_ns / 1e9, high: events.reads_high.map(|reads| reads * high_ns / 1e9) })
-}
-
-/// Returns whether the server was idle.
-fn is_idle(facts: &Facts) -> bool {
-    transactions(facts).is_ok_and(|transactions| transactions < FEW_PER_S * facts.window_s)
-}
-
-fn transactions(facts: &Facts) -> Result<f64, Gap> {
+fn transactions(facts: &Facts) -> Result<f64, Error> {
     facts.counts.growth(ACTIVITY, "transactions")
 }
 
@@ -175,34 +113,36 @@ pub fn track_io_timing(facts: &Facts) -> Option<SettingAdvice> {
 
 /// `track_wal_io_timing`: the server times each write and sync of WAL.
 pub fn track_wal_io_timing(facts: &Facts) -> Option<SettingAdvice> {
-    let counted = facts.counts.growth(WAL, "operations").map(|n| facts.counted(n, n * READS, n * READS));
-    switch(facts, "track_wal_io_timing", counted)
+    switch(facts, "track_wal_io_timing", pairs(facts, facts.counts.growth(WAL, "operations")))
 }
 
-/// Returns the advice about a setting that is on or off, with two reads of the clock for each event.
-fn switch(facts: &Facts, name: &'static str, events: Result<Events, Gap>) -> Option<SettingAdvice> {
-    let value = facts.server.setting(name)?.to_string();
-    let setting = Setting {
-        name,
-        on: value == "on",
-        value,
-        events: events.unwrap_or_else(Events::unknown),
-        cost: &facts.clocks.read,
-        event_ns: facts.clocks.read.high_ns.map(|ns| READS * ns),
-        turn_on: format!("{name} = on"),
-        turn_off: format!("{name} = off"),
-    };
-    Some(advise(facts, setting))
+/// Returns events with two reads of the clock each.
+fn pairs(facts: &Facts, events: Result<f64, Error>) -> Result<Events, Error> {
+    events.map(|n| facts.counted(n, n * READS, n * READS, &facts.clocks.read))
+}
+
+/// Returns the advice about a setting that is on or off.
+fn switch(facts: &Facts, name: &str, events: Result<Events, Error>) -> Option<SettingAdvice> {
+    let value = facts.server.setting(name)?;
+    let lines = ["on", "off"].map(|value| format!("{name} = {value}"));
+    Some(timed(facts, setting(name, value, value == "on", lines), events))
+}
+
+/// Returns the advice about a setting whose events read the clock twice.
+fn timed(facts: &Facts, setting: SettingAdvice, events: Result<Events, Error>) -> SettingAdvice {
+    let event_ns = facts.clocks.read.high_ns.map(|ns| READS * ns);
+    advise(facts, setting, events.unwrap_or_else(Events::unknown), event_ns)
 }
 
 /// Returns the reads and writes with bounds on their clock reads.
-fn io_events(facts: &Facts) -> Result<Events, Gap> {
+fn io_events(facts: &Facts) -> Result<Events, Error> {
+    let cost = &facts.clocks.read;
     let io = |name: &str| facts.counts.growth(IO, name);
     let temporary = facts.counts.growth(ACTIVITY, "temp_bytes")? / BLOCK;
     let events = if facts.server.major() == 15 {
         let (read, written) = (facts.counts.growth(ACTIVITY, "blks_read")?, io("writes")?);
         let all = read + written + io("backend")?;
-        facts.counted(all, (read + written) * READS, all * READS)
+        facts.counted(all, (read + written) * READS, all * READS, cost)
     } else {
         let (reads, extends, writebacks) = (io("reads")?, io("extends")?, io("writebacks")?);
         let single = io("writes")? + io("fsyncs")?;
@@ -215,39 +155,28 @@ fn io_events(facts: &Facts) -> Result<Events, Gap> {
             reads + extends + writebacks + single,
             (combined + single + extends / EXTENDED_AT_ONCE + writebacks / WRITTEN_BACK_AT_ONCE) * READS,
             reads * per_read + (extends + writebacks + single) * READS,
+            cost,
         )
     };
-    let of_temporary = || {
-        Gap::new(
-            "blocks of temporary files are timed, but not counted",
-            "more memory avoids these files: ALTER SYSTEM SET work_mem = '64MB'; then: SELECT pg_reload_conf()",
-        )
-    };
-    Ok(events.or_more((temporary > 0.0).then(of_temporary)))
+    let hint = "more memory avoids these files: ALTER SYSTEM SET work_mem = '64MB'; then: SELECT pg_reload_conf()";
+    let gap = || Error::new("blocks of temporary files are timed, but not counted", hint);
+    Ok(events.or_more((temporary > 0.0).then(gap)))
 }
 
 /// `track_functions`: the server times each function call.
 pub fn track_functions(facts: &Facts) -> Option<SettingAdvice> {
     const NAME: &str = "track_functions";
-    let value = facts.server.setting(NAME)?.to_string();
+    let value = facts.server.setting(NAME)?;
     let on = value != "none";
     let calls = match on {
         true => facts.counts.growth(FUNCTIONS, "calls"),
-        false => Err(Gap::new("calls are counted only while track_functions is on", set_hint(NAME, "'pl'"))),
+        false => Err(Error::new("calls are counted only while track_functions is on", set_hint(NAME, "'pl'"))),
     };
-    let others =
-        (facts.server.databases > 1).then(|| Gap::new("only functions of this database are counted", OTHER_DATABASES));
-    let setting = Setting {
-        name: NAME,
-        on,
-        events: calls.map_or_else(Events::unknown, |n| facts.counted(n, n * READS, n * READS).or_more(others)),
-        cost: &facts.clocks.read,
-        event_ns: facts.clocks.read.high_ns.map(|ns| READS * ns),
-        turn_on: format!("{NAME} = '{}'", if on { &value } else { "pl" }),
-        turn_off: format!("{NAME} = 'none'"),
-        value,
-    };
-    Some(advise(facts, setting))
+    let others = (facts.server.databases > 1)
+        .then(|| Error::new("only functions of this database are counted", OTHER_DATABASES));
+    let lines = [format!("{NAME} = '{}'", if on { value } else { "pl" }), format!("{NAME} = 'none'")];
+    let events = pairs(facts, calls).map(|events| events.or_more(others));
+    Some(timed(facts, setting(NAME, value, on, lines), events))
 }
 
 /// `log_min_duration_statement` and similar settings: the server reads the clock at the end of each statement.
@@ -256,29 +185,23 @@ pub fn statement_log(facts: &Facts) -> Option<SettingAdvice> {
     let server = &facts.server;
     let is_on = |name: &&str| server.setting(name).is_some_and(|value| !["-1", "off"].contains(&value));
     let name = *NAMES.iter().find(|name| is_on(name)).unwrap_or(&NAMES[0]);
-    let value = server.setting(name)?.to_string();
-    let on = is_on(&name);
-    let counted = |n: f64, more| facts.counted(n, n * READS_OF_LOG.0, n * READS_OF_LOG.1).or_more(more);
+    let value = server.setting(name)?;
+    // It is a timestamp, which comes from the system clock in every version.
+    let cost = &facts.clocks.system;
+    let counted = |n: f64, more| facts.counted(n, n * READS_OF_LOG.0, n * READS_OF_LOG.1, cost).or_more(more);
     let events = match (growth(facts, "calls"), transactions(facts)) {
         (Ok((calls, more)), _) => counted(calls, more),
         // Each transaction has at least one statement.
-        (Err(gap), Ok(transactions)) => {
-            counted(transactions, Some(Gap::new(format!("only transactions are counted: {}", gap.why), gap.hint)))
+        (Err(Error { what, hint, .. }), Ok(transactions)) => {
+            counted(transactions, Some(Error::new(format!("only transactions are counted: {what}"), hint)))
         }
         (Err(_), Err(why)) => Events::unknown(why),
     };
-    let setting = Setting {
-        name,
-        on,
-        events,
-        // It is a timestamp, which comes from the system clock in every version.
-        cost: &facts.clocks.system,
-        event_ns: facts.clocks.system.high_ns.map(|ns| READS_OF_LOG.0 * ns),
-        turn_on: if on { format!("{name} = '{value}'") } else { format!("{name} = '1s'") },
-        turn_off: format!("{name} = {}", if name == "log_duration" { "off" } else { "-1" }),
-        value,
-    };
-    Some(advise(facts, setting))
+    let on = is_on(&name);
+    let turn_on = format!("{name} = '{}'", if on { value } else { "1s" });
+    let turn_off = format!("{name} = {}", if name == "log_duration" { "off" } else { "-1" });
+    let event_ns = cost.high_ns.map(|ns| READS_OF_LOG.0 * ns);
+    Some(advise(facts, setting(name, value, on, [turn_on, turn_off]), events, event_ns))
 }
 
 /// `pg_stat_statements.track_planning`: the extension times each planning, and takes a lock for it. The lock costs far more if many
@@ -289,7 +212,8 @@ pub fn track_planning(facts: &Facts) -> Option<SettingAdvice> {
     let on = value == "on" && !facts.server.is("pg_stat_statements.track", "none");
     // While it is off, only statements are counted. A prepared statement may not be planned each time.
     let (name, least) = if on { ("plans", READS) } else { ("calls", 0.0) };
-    let counted = growth(facts, name).map(|(n, more)| facts.counted(n, n * least, n * READS).or_more(more));
+    let cost = &facts.clocks.read;
+    let counted = growth(facts, name).map(|(n, more)| facts.counted(n, n * least, n * READS, cost).or_more(more));
     let advice = switch(facts, NAME, counted)?;
     Some(match advice.advice {
         Action::TurnOn => SettingAdvice {
@@ -304,40 +228,33 @@ pub fn track_planning(facts: &Facts) -> Option<SettingAdvice> {
 }
 
 /// Returns the growth of a number of pg_stat_statements, and the reason why it may be a lower bound.
-pub fn growth(facts: &Facts, name: &str) -> Result<(f64, Option<Gap>), Gap> {
+pub fn growth(facts: &Facts, name: &str) -> Result<(f64, Option<Error>), Error> {
     let server = &facts.server;
     if let Some(error) = server.unsafe_object("pg_stat_statements") {
-        return Err(Gap::new(error.what, error.hint));
+        return Err(error);
     }
-    if server.extension_object("pg_stat_statements").is_none() {
-        let hint = match server.setting("pg_stat_statements.track") {
-            Some(_) => "run in this database: CREATE EXTENSION pg_stat_statements",
-            None => {
-                "add pg_stat_statements to shared_preload_libraries, restart the server, and run: CREATE EXTENSION pg_stat_statements"
-            }
-        };
-        return Err(Gap::new("the database has no pg_stat_statements", hint));
-    }
+    let hint = match server.setting("pg_stat_statements.track") {
+        Some(_) => "run in this database: CREATE EXTENSION pg_stat_statements",
+        None => {
+            "add pg_stat_statements to shared_preload_libraries, restart the server, and run: CREATE EXTENSION pg_stat_statements"
+        }
+    };
+    let is_installed = server.extension_object("pg_stat_statements").is_some();
+    require(is_installed, "the database has no pg_stat_statements", hint)?;
     for (setting, value, usual) in
         [("pg_stat_statements.track", "none", "'top'"), ("compute_query_id", "off", "'auto'")]
     {
-        if server.is(setting, value) {
-            return Err(Gap::new(format!("{setting} is {value}"), set_hint(setting, usual)));
-        }
+        require(!server.is(setting, value), format!("{setting} is {value}"), set_hint(setting, usual))?;
     }
     let growth = facts.counts.growth(STATEMENTS, name)?;
-    let more = if facts.counts.growth(STATEMENTS, "dealloc")? > 0.0 {
-        Some(Gap::new(
-            "pg_stat_statements removed statements during the window",
-            "run: ALTER SYSTEM SET pg_stat_statements.max = 20000; then restart the server",
-        ))
-    } else if server.is("pg_stat_statements.track_utility", "off") {
-        const UTILITY: &str = "pg_stat_statements.track_utility";
-        Some(Gap::new(format!("{UTILITY} is off"), set_hint(UTILITY, "on")))
-    } else {
-        None
-    };
-    Ok((growth, more))
+    const UTILITY: &str = "pg_stat_statements.track_utility";
+    let more = require(
+        facts.counts.growth(STATEMENTS, "dealloc")? == 0.0,
+        "pg_stat_statements removed statements during the window",
+        "run: ALTER SYSTEM SET pg_stat_statements.max = 20000; then restart the server",
+    )
+    .and_then(|()| require(!server.is(UTILITY, "off"), format!("{UTILITY} is off"), set_hint(UTILITY, "on")));
+    Ok((growth, more.err()))
 }
 
 /// `pg_fast_timing.method`: a cheaper method to time plan nodes, also for auto_explain.
@@ -348,17 +265,20 @@ pub fn fast_timing(facts: &Facts) -> Option<SettingAdvice> {
         (Some("tsc"), _) => (Action::None, "the CPU's counter times each call; the method auto costs less"),
         (Some("off") | None, false) => (Action::None, "useful only if auto_explain times plans, which it does not"),
         (Some(_), _) => (Action::Keep, "it times plan nodes at low cost"),
-        // No line to paste: it would replace the present value, and without the library no session could start.
         (None, true) => (
             Action::TurnOn,
             "makes auto_explain's timing cheap: install it, try LOAD 'pg_fast_timing' in a session, then append it to session_preload_libraries",
         ),
     };
-    let line = |method: &str| {
-        (advice == Action::TurnOn && value.is_some()).then(|| format!("{FAST_TIMING_METHOD} = '{method}'"))
-    };
-    let plain = without_events(FAST_TIMING_METHOD, value.unwrap_or("not loaded"), advice, summary);
-    Some(SettingAdvice { line: line("auto"), undo: line("off"), ..plain })
+    let lines = ["auto", "off"].map(|method| format!("{FAST_TIMING_METHOD} = '{method}'"));
+    let advised = setting(FAST_TIMING_METHOD, value.unwrap_or("not loaded"), false, lines);
+    let advised = conclude(advised, Events::default(), None, Ok((advice, summary.into())));
+    // No line to paste: it would replace the present value, and without the library no session could start.
+    Some(if value.is_some() { advised } else { without_lines(advised) })
+}
+
+pub fn without_lines(setting: SettingAdvice) -> SettingAdvice {
+    SettingAdvice { line: None, undo: None, ..setting }
 }
 
 /// `timing_clock_source` (19): the system clock, or the CPU's counter. If the TSC is turned off, PostgreSQL reads the system clock.
@@ -366,44 +286,41 @@ pub fn clock_source(facts: &Facts) -> Option<SettingAdvice> {
     const NAME: &str = "timing_clock_source";
     let value = facts.server.setting(NAME)?;
     let uses_tsc = facts.server.uses_tsc();
-    let (advice, summary) = match &facts.clocks.here {
-        None => (Action::Unknown, "not determined: the host of the server is not visible".to_string()),
+    let result = match &facts.clocks.here {
+        None => Err("the host of the server is not visible"),
         Some(here) => {
-            let costs = || Some((here.clock(SYSTEM)?.read_ns?, here.clock("rdtscp")?.read_ns?));
-            let compared = |text: &str| match costs() {
+            let costs = here
+                .clock(SYSTEM)
+                .and_then(|system| system.read_ns)
+                .zip(here.clock("rdtscp").and_then(|tsc| tsc.read_ns));
+            let compared = |text: &str| match costs {
                 Some((system, tsc)) => {
                     let (system, tsc) = (duration(system), duration(tsc));
                     format!("{text}: a read of the TSC takes {tsc}, one of the system clock {system}")
                 }
                 None => text.into(),
             };
+            let is_slow = tsc_slow_if(here, Some(uses_tsc)).severity >= Severity::Warning;
             match (faults(here), here.tsc.usable) {
-                (Some(why), _) => {
-                    let action = if uses_tsc { Action::TurnOff } else { Action::None };
-                    (action, format!("do not use the TSC: {why}"))
+                (Some(why), _) if uses_tsc => Ok((Action::TurnOff, format!("do not use the TSC: {why}"))),
+                (Some(why), _) => Ok((Action::None, format!("do not use the TSC: {why}"))),
+                (None, _) if is_slow => Ok((Action::TurnOff, compared("the TSC is slower than the system clock"))),
+                (None, Some(true)) if uses_tsc => Ok((Action::Keep, compared("the TSC can be trusted"))),
+                (None, Some(true)) if costs.is_some_and(|(system, tsc)| tsc < system) => {
+                    Ok((Action::TurnOn, compared("the TSC can be trusted")))
                 }
-                (None, _) if tsc_slow_if(here, Some(uses_tsc)).severity >= Severity::Warning => {
-                    (Action::TurnOff, compared("the TSC is slower than the system clock"))
-                }
-                (None, Some(true)) if uses_tsc => (Action::Keep, compared("the TSC can be trusted")),
-                (None, Some(true)) if costs().is_some_and(|(system, tsc)| tsc < system) => {
-                    (Action::TurnOn, compared("the TSC can be trusted"))
-                }
-                (None, Some(true)) => (Action::None, "the TSC is not faster on this host".into()),
-                (None, _) => (Action::Unknown, "not determined: the TSC was not measured".into()),
+                (None, Some(true)) => Ok((Action::None, "the TSC is not faster on this host".into())),
+                (None, _) => Err("the TSC was not measured"),
             }
         }
     };
-    let line = |value: &str| Some(format!("{NAME} = '{value}'"));
+    let result = result.map_err(|why| Error::new(why, "run it on the server's host: pg_timing"));
     // The server shows `auto (tsc)` for `auto`.
-    let undo = line(value.split(' ').next().unwrap_or(value));
-    let (line, undo) = match advice {
-        Action::TurnOff => (line("system"), undo),
-        Action::TurnOn => (line("tsc"), undo),
-        _ => (None, None),
-    };
-    let hint = (advice == Action::Unknown).then(|| "run it on the server's host: pg_timing".to_string());
-    Some(SettingAdvice { hint, line, undo, ..without_events(NAME, value, advice, summary) })
+    let present = value.split(' ').next().unwrap_or(value);
+    let is_off = matches!(result, Ok((Action::TurnOff, _)));
+    let [on, off] = if is_off { [present, "system"] } else { ["tsc", present] };
+    let lines = [on, off].map(|value| format!("{NAME} = '{value}'"));
+    Some(conclude(setting(NAME, value, false, lines), Events::default(), None, result))
 }
 
 /// Returns the faults of the host's TSC. Its cost is not a fault.

@@ -26,6 +26,18 @@ const QUIET: [(&str, &str); 5] = [
     ("log_duration", "off"),
 ];
 
+impl Snapshot {
+    pub fn of(part: &'static str, numbers: &[(&str, f64)]) -> Snapshot {
+        let numbers = numbers.iter().map(|(name, number)| (name.to_string(), *number)).collect();
+        Snapshot([(part, Ok(numbers))].into())
+    }
+
+    pub fn and(mut self, other: Snapshot) -> Snapshot {
+        self.0.extend(other.0);
+        self
+    }
+}
+
 /// Returns the facts of a PostgreSQL 18 that reads this many blocks per second, over a window of ten seconds.
 fn facts(ns: Option<f64>, reads_per_s: f64, more: &[(&str, &str)]) -> Facts {
     let system = cost(ns);
@@ -67,7 +79,7 @@ fn facts(ns: Option<f64>, reads_per_s: f64, more: &[(&str, &str)]) -> Facts {
 fn hidden_transactions_are_noted_even_if_the_oldest_one_is_not_plausible() {
     let mut facts = facts(Some(20.0), 0.0, &[]);
     facts.counts.after = facts.counts.after.and(Snapshot::of("sessions", &[("hidden", 1.0), ("oldest", 1e12)]));
-    let lines = verdict::not_seen(&facts);
+    let lines = not_seen(&facts);
     assert!(lines.iter().any(|line| line.contains("transactions of other users")), "{lines:?}");
 }
 
@@ -127,6 +139,7 @@ fn without_a_read_cost_the_verdict_is_unknown() {
     let report = report(&facts(None, 1e9, &[("track_io_timing", "on")]), false);
     assert_eq!(report.verdict.severity, Severity::Unknown);
     assert!(report.settings.iter().all(|setting| setting.core_share.is_none()));
+    assert_eq!(setting(&report, "track_io_timing").events_are, EventsAre::Counted);
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn a_log_of_another_host_is_judged_alone() {
     for (log, why) in [
         (other, "its kernel is Linux 2.6.99-other"),
         (cpu, "CPU 4095, which this host does not have"),
-        (freebsd, "it is from FreeBSD, and this host runs Linux"),
+        (freebsd, "its kernel is FreeBSD, and that of this host is Linux"),
     ] {
         let mut command = pg_timing();
         command.args(["check", "-d", "60", "--kernel-log", "-"]);

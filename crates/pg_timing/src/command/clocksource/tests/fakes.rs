@@ -1,12 +1,14 @@
 //! A fake sysfs and a fake environment for the tests of a switch.
 
+use super::super::{SwitchEnv, SwitchRequest, switch};
+use crate::document::Document;
 use crate::document::text::{Output, text};
 use crate::error::Error;
 use crate::guardian::GuardianProcess;
 use crate::host::clocksource::*;
 use crate::host::facts::{CURRENT_CLOCKSOURCE, Host};
 use crate::host::measure::Budget;
-use crate::report::{AccessPath, ClockReport, Clocksource, SwitchEvent};
+use crate::report::{AccessPath, ClockReport, Clocksource};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -102,8 +104,12 @@ impl SwitchEnv for FakeEnv<'_> {
         (self.on_wait)(budget);
     }
 
-    fn show(&mut self, event: SwitchEvent) -> anyhow::Result<()> {
-        self.shown.push((text(&crate::document::clocksource::event(&event), Output::PIPE), current(self.root)));
+    fn show_empty_line(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn show(&mut self, document: &Document) -> anyhow::Result<()> {
+        self.shown.push((text(document, Output::PIPE), current(self.root)));
         Ok(())
     }
 }

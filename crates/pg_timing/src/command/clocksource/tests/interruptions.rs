@@ -1,12 +1,11 @@
 //! A signal, a panic or a closed output ends the switch early. The old clock source must be restored.
 
+use super::super::*;
 use super::fakes::{FakeEnv, TEN_SECONDS, current, forced, host, run, sysfs};
 use crate::error::Error;
 use crate::guardian::GuardianProcess;
-use crate::host::clocksource::*;
 use crate::host::measure::Budget;
 use crate::report::ClockReport;
-use crate::report::SwitchEvent;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use timing_clock::Nanos;
@@ -92,9 +91,13 @@ impl SwitchEnv for ClosedOutput<'_> {
         self.env.wait(budget);
     }
 
-    fn show(&mut self, event: SwitchEvent) -> anyhow::Result<()> {
+    fn show_empty_line(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn show(&mut self, document: &Document) -> anyhow::Result<()> {
         anyhow::ensure!(self.env.shown.len() < self.texts, "broken pipe");
-        self.env.show(event)
+        self.env.show(document)
     }
 }
 

@@ -2,9 +2,7 @@
 
 mod damage;
 
-use super::super::table::{Bin, ClockTable};
 use super::*;
-use crate::report::ObservedDuration;
 
 macro_rules! fixtures {
     ($($name:ident $file:literal)*) => {
@@ -60,14 +58,15 @@ fn assert_classic(output: &Output, duration: u64, loop_ns: f64, expected: &[u64]
     assert_eq!((output.duration_s, clock.loop_ns, counts(clock).as_slice()), (Some(duration), Some(loop_ns), expected));
     assert_eq!((clock.name.as_str(), clock.observed.len(), &output.tsc), ("system", 0, &None));
     assert!(!output.cut_off && !output.went_back);
-    assert_eq!(clock.unit_ns, 1000.0);
+    assert_eq!(clock.unit, Unit::Microseconds);
     let mut below = 0.0;
     for bin in &clock.bins {
         let (smallest, largest) = clock.differences_ns(bin);
         assert_eq!(smallest, below, "a row begins where the last ended");
-        assert_eq!(bin.from_ns, (smallest - 1000.0).max(0.0), "a duration is up to 1 us shorter than its difference");
+        let ge_ns = (smallest as u64).saturating_sub(1000);
+        assert_eq!(bin.ge_ns, Some(ge_ns), "a duration is up to 1 us shorter than its difference");
         below = largest + 1000.0;
-        assert_eq!(below, bin.below_ns);
+        assert_eq!(below, bin.le_ns as f64 + 1.0);
     }
 }
 
@@ -82,8 +81,8 @@ fn assert_valid(outputs: &[Output]) {
             let went_back = output.went_back && nth + 1 == output.clocks.len();
             assert!(went_back || clock.loop_ns.is_some() || !clock.bins.is_empty() || !clock.observed.is_empty());
             assert!(clock.loop_ns.is_none_or(|ns| ns.is_finite() && ns >= 0.0));
-            assert!(clock.bins.iter().all(|bin| bin.from_ns < bin.below_ns && bin.below_ns.is_finite()));
-            assert!(clock.bins.windows(2).all(|pair| pair[0].below_ns < pair[1].below_ns));
+            assert!(clock.bins.iter().all(|bin| bin.ge_ns.is_none_or(|ns| ns <= bin.le_ns)));
+            assert!(clock.bins.windows(2).all(|pair| pair[0].le_ns < pair[1].le_ns));
             assert!(clock.observed.windows(2).all(|pair| pair[0].ns < pair[1].ns));
         }
         assert_valid_report(output);
@@ -108,7 +107,7 @@ fn classic_outputs_are_parsed() {
     assert_classic(&one(JIFFIES), 3, 97.75, &[27_694_571, 2_993_204, 3010, 22, 1, 1]);
     let hpet = [0, 0, 0, 336_271, 60_409, 9281, 1024, 748, 164, 37, 9, 3, 0, 1];
     assert_classic(&one(DOCKER_HPET), 3, 7353.94, &hpet);
-    assert_eq!(one(DOCKER_HPET).clocks[0].bins[3], Bin { from_ns: 3000.0, below_ns: 8000.0, count: 336_271 });
+    assert_eq!(one(DOCKER_HPET).clocks[0].bins[3], Bin { le_ns: 7999, ge_ns: Some(3000), count: 336_271 });
     assert_classic(&one(PG15), 1, 25.7, &[37_922_625, 989_251, 77, 17, 13, 265, 84, 7, 2, 1]);
     assert_classic(&one(PG92), 3, 35.29, &[82_035_461, 2_950_161, 147, 23, 10]);
 }
@@ -143,8 +142,8 @@ fn outputs_of_development_versions_are_parsed() {
     let clock = &output.clocks[0];
     assert_eq!((clock.name.as_str(), clock.loop_ns), ("system", Some(24.99)));
     assert_eq!(counts(clock), [0, 0, 0, 0, 0, 104_000_000, 15_990_000, 9500, 400, 0, 90, 8, 2]);
-    assert_eq!(clock.bins[0], Bin { from_ns: 0.0, below_ns: 1.0, count: 0 });
-    assert_eq!(clock.bins[5], Bin { from_ns: 16.0, below_ns: 32.0, count: 104_000_000 });
+    assert_eq!(clock.bins[0], Bin { le_ns: 0, ge_ns: None, count: 0 });
+    assert_eq!(clock.bins[5], Bin { le_ns: 31, ge_ns: None, count: 104_000_000 });
 
     let output = one(PG19_BETA);
     assert_eq!((output.duration_s, output.cut_off), (Some(1), false));
@@ -165,8 +164,8 @@ fn outputs_of_postgresql_19_are_parsed() {
     );
     let tsc = output.tsc.unwrap();
     assert_eq!(tsc.source.as_deref(), Some("x86, hypervisor, calibration"));
-    assert_eq!((tsc.in_use_khz, tsc.calibrated_khz), (Some(2_299_474), Some(2_299_474)));
-    assert_eq!((tsc.used_by_default, tsc.not_usable), (Some(true), false));
+    assert_eq!((tsc.frequency_khz, tsc.calibrated_khz), (Fact::Known(2_299_474.0), Some(2_299_474.0)));
+    assert_eq!((tsc.used_by_default, tsc.usable), (Some(true), None));
 }
 
 #[test]
@@ -205,7 +204,7 @@ fn an_excerpt_of_postgresql_19_is_parsed() {
     assert_eq!(loops, [("system", 18.8), ("rdtscp", 16.94), ("rdtsc", 11.69)]);
     assert_eq!(counts(&output.clocks[2]), [0, 0, 0, 0, 214_321_443, 42_287_217]);
     let tsc = output.tsc.unwrap();
-    assert_eq!((tsc.source, tsc.in_use_khz, tsc.calibrated_khz), (None, Some(2_993_629), Some(2_994_357)));
+    assert_eq!((tsc.frequency_khz, tsc.calibrated_khz), (Fact::Known(2_993_629.0), Some(2_994_357.0)));
 }
 
 #[test]
@@ -253,4 +252,43 @@ fn tables_without_titles_are_parsed() {
     }
     let bare: String = I7_TSC.lines().skip(4).map(|line| format!("{line}\n")).collect();
     assert_eq!(parse(&bare), Err(NOTHING_FOUND), "rows alone may be anything");
+}
+
+#[test]
+fn bounds_are_powers_of_two() {
+    let span = |unit, bound| {
+        let row = Row { layout: Layout::Share, bound, share: 0.0, rounding: 0.0, count: 7 };
+        bin(unit, &row).map(|bin| (bin.ge_ns, bin.le_ns))
+    };
+    assert_eq!(span(Unit::Microseconds, 1), Some((Some(0), 999)));
+    assert_eq!(span(Unit::Microseconds, 2), Some((Some(0), 1999)));
+    assert_eq!(span(Unit::Microseconds, 4), Some((Some(1000), 3999)));
+    assert_eq!(span(Unit::Nanoseconds, 0), Some((None, 0)));
+    assert_eq!(span(Unit::Nanoseconds, 31), Some((None, 31)));
+    // The last row of a 64-bit histogram.
+    assert_eq!(span(Unit::Nanoseconds, i64::MAX as u64), Some((None, i64::MAX as u64)));
+    for (unit, bound) in [
+        (Unit::Nanoseconds, u64::MAX),
+        (Unit::Microseconds, 1 << 60),
+        (Unit::Microseconds, 0),
+        (Unit::Microseconds, 3),
+        (Unit::Nanoseconds, 8),
+    ] {
+        assert_eq!(span(unit, bound), None);
+    }
+}
+
+#[test]
+fn numbers_have_separators() {
+    for (word, value) in [("35.96", 35.96), ("28,01", 28.01), ("1,044.67", 1044.67), ("1.044,67", 1044.67)] {
+        assert_eq!(decimal(word), Some(value), "{word}");
+    }
+    for word in ["35", ".5", "5.", "1,04.67", "1e9.0", "-nan", "1..5", "x.5"] {
+        assert_eq!(decimal(word), None, "{word}");
+    }
+    assert_eq!(decimal(&format!("{}.5", "9".repeat(400))), None, "too big");
+    assert_eq!(
+        (whole("1,155,682"), whole("1155682"), whole("1,15"), whole("")),
+        (Some(1_155_682), Some(1_155_682), None, None)
+    );
 }

@@ -3,7 +3,7 @@
 
 use super::super::{Machine, State};
 use crate::host::kernel_log::parse;
-use crate::host::measure::{Budget, ClockMeter, DriftMeter, Drifting, MAX_SLEW, Meter};
+use crate::host::measure::{Budget, ClockMeter, DriftMeter, MAX_SLEW, Meter};
 use crate::host::survey;
 use crate::host::survey::clocks::{Instruments, OffsetMeter};
 use crate::report::{Activity, COUNTER, Clocksource, Cpus, Fact, Origin, OwnUse, Report, SYSTEM, Skew, TscReport};
@@ -197,9 +197,7 @@ impl Machine for SyntheticMachine {
         ];
         let (stop, limit) = (AtomicBool::new(false), Nanos::from_millis(50.0));
         clocks.iter_mut().flatten().for_each(|meter| meter.measure_step(&Budget::new(limit, &stop), limit));
-        let meter = |clock, reference| {
-            Box::new(DriftMeter::new(self.clock(clock), 1.0, self.clock(reference), Nanos(1.0))) as Box<dyn Drifting>
-        };
+        let meter = |clock, reference| DriftMeter::new(self.clock(clock), 1.0, self.clock(reference), Nanos(1.0));
         let offset =
             |clock, kind, reference, other, slew| OffsetMeter { clock, reference, meter: meter(kind, other), slew };
         Instruments {
