@@ -121,10 +121,7 @@ fn check_nth(paths: &[PathBuf], format: PlanFormat, plan: &ExplainReport) {
         (pg_timing::json::json(&plan.nodes), plan.corrected_ms)
     );
     // A plan in another format is an error.
-    _ = match format {
-        PlanFormat::Text => writer::text(&nth, "").ok(),
-        PlanFormat::Json => writer::json(&nth, "").ok(),
-    };
+    _ = writer::plan(&nth, format, "");
 }
 
 fn assert_ordered(range: Range, most: f64) {

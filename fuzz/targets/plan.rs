@@ -30,10 +30,7 @@ fuzz_target!(|data: &[u8]| {
         _ = pg_timing::json::json(report);
         _ = pages::of_plans(std::slice::from_ref(report));
         // A plan in another format is an error.
-        _ = match format {
-            PlanFormat::Text => writer::text(report, "").ok(),
-            PlanFormat::Json => writer::json(report, "").ok(),
-        };
+        _ = writer::plan(report, format, "");
     }
 });
 

@@ -47,6 +47,18 @@ impl Range {
         (self.high - self.estimate).max(self.estimate - self.low)
     }
 
+    /// Returns what remains of a whole without this part, and at least 0.
+    pub fn rest_of(self, whole: f64) -> Range {
+        let rest = |part: f64| (whole - part).max(0.0);
+        Range { low: rest(self.high), estimate: rest(self.estimate), high: rest(self.low) }
+    }
+
+    /// Returns the range within these limits.
+    pub fn clamp(self, least: f64, most: f64) -> Range {
+        let [low, estimate, high] = [self.low, self.estimate, self.high].map(|value| value.clamp(least, most));
+        Range { low, estimate, high }
+    }
+
     /// Returns the range in another unit.
     pub fn times(self, factor: f64) -> Range {
         Range { low: self.low * factor, estimate: self.estimate * factor, high: self.high * factor }

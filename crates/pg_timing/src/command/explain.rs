@@ -3,13 +3,11 @@
 use super::connection::{self, ConnectionArguments};
 use super::values::{DAY_S, count, number};
 use super::{NOT_DONE, input, interrupt, note, output, print, progress};
-use crate::document::explain_text::ExplainText;
-use crate::document::{self, Document, html, log, pages};
+use crate::document::{self, Document, explain::ExplainText, html, log, pages};
 use crate::error::Error;
 use crate::host::check::judge;
 use crate::human::grouped;
 use crate::log::{Gaps, Log, Plans, Sources, quoted_name};
-use crate::plan::errors::unknown_clock;
 use crate::plan::{Explained, Inputs, ServerClock, writer};
 use crate::report::{ExplainReport, Measured, PlanFormat, Report, SYSTEM, SkippedPlans};
 use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
@@ -74,7 +72,7 @@ Measure the overhead per call on a temporary server:
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = WHAT_RUNS_DO)]
 pub struct ExplainArguments {
-    /// SQL statement to measure. SET, RESET and PREPARE may come before it, also in their own -c. Without -c and -f, measure the
+    /// SQL statement to measure. SET and RESET may come before it, also in their own -c. Without -c and -f, measure the
     /// overhead per call with test statements: 100 000 rows in one scan and in 400 loops. If no option names a server and none
     /// answers on the default socket, a temporary server is started, as with --ephemeral
     #[arg(short, long, value_name = "SQL")]
@@ -157,7 +155,7 @@ impl ExplainFormat {
     }
 }
 
-/// Returns a report in a format that does not show a plan alone. `None` for the others.
+/// Returns a report in this format. `None` for the formats that show only a plan.
 fn render(
     report: &impl Serialize,
     document: impl FnOnce() -> Document,
@@ -177,8 +175,7 @@ fn render(
 fn render_report(report: &ExplainReport, format: ExplainFormat) -> Result<String, Error> {
     let page = || pages::of_plans(std::slice::from_ref(report));
     match format.plan() {
-        Some(PlanFormat::Text) => writer::text(report, &ExplainText::of(report).answer),
-        Some(PlanFormat::Json) => writer::json(report, &ExplainText::of(report).answer),
+        Some(plan) => writer::plan(report, plan, &ExplainText::of(report).answer),
         None => Ok(render(report, || document::explain::document(report), page, format).unwrap_or_default()),
     }
 }
@@ -291,30 +288,28 @@ const MAX_REPORT_BYTES: u64 = 4 << 20;
 
 const HOST_REPORT_HINT: &str = "run on the server's host: pg_timing --format json > FILE";
 
-/// Prints the overhead estimated from the read cost, the host report or the plain time. Returns the exit status.
+/// Prints the overhead of captured plans, from the read cost, the host report or the plain time: of those that the options ask for,
+/// or of the last usable plan. Returns the exit status.
 fn run_plans(arguments: &ExplainArguments) -> anyhow::Result<u8> {
     let host = arguments.host_report.as_deref().map(read_host_report).transpose()?;
     let clock_of = |plan: &Explained| match (&host, arguments.read_cost) {
         (Some(host), _) => ServerClock::on_host(host, plan, arguments.clock.as_deref()),
         (None, ns) => Ok(ServerClock::given(ns.unwrap_or_default(), plan)),
     };
+    let format = arguments.format;
     let inputs = Inputs {
         clock: (host.is_some() || arguments.read_cost.is_some()).then_some(&clock_of),
         plain_ms: arguments.plain_ms,
-        document: arguments.format.plan(),
+        document: format.plan(),
     };
     if inputs.clock.is_none() && inputs.plain_ms.is_none() {
+        let hint = "give --read-cost NS, or --host-report FILE (pg_timing --format json on the server's host)";
+        // The plans of a log have no common time without EXPLAIN.
         let is_several = arguments.all || arguments.slowest.is_some();
-        return Err(unknown_clock(is_several).into());
+        let plain = if is_several { "" } else { ", or --plain-ms MS (psql's \\timing without EXPLAIN)" };
+        return Err(Error::new("the read cost of the server's clock is not known", [hint, plain].concat()).into());
     }
-    run_log(arguments, inputs)
-}
-
-/// Reads the files, and prints what the options ask for: the last usable plan without an option.
-fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
-    let format = arguments.format;
-    let is_several = arguments.all || arguments.slowest.is_some_and(|most| most > 1);
-    if is_several && format.plan().is_some() {
+    if (arguments.all || arguments.slowest.is_some_and(|most| most > 1)) && format.plan().is_some() {
         return Err(no_single_plan().into());
     }
     let stop = interrupt::flag()?;
@@ -349,11 +344,13 @@ fn run_log(arguments: &ExplainArguments, inputs: Inputs) -> anyhow::Result<u8> {
     progress::show(bar.as_ref(), 1.0);
     printed?;
     let Plans { reports, gaps } = plans?;
-    let text = match arguments.slowest {
-        Some(_) => render_plans(&reports, format)?,
-        None => reports.iter().map(|report| render_report(report, format)).collect::<Result<String, _>>()?,
-    };
-    print(&text)?;
+    let each = || reports.iter().map(|report| render_report(report, format)).collect::<Result<Vec<_>, _>>();
+    print(&match (arguments.slowest, format) {
+        (Some(_), ExplainFormat::Text) => each()?.join("\n"),
+        (Some(_), ExplainFormat::Json) => crate::json::json(&reports),
+        (Some(_), ExplainFormat::Html) => pages::of_plans(&reports),
+        _ => each()?.concat(),
+    })?;
     let is_last = !arguments.all && arguments.slowest.is_none() && arguments.nth.is_none();
     Ok(report_gaps(&gaps, is_last))
 }
@@ -363,17 +360,6 @@ const LAST_STEP: f64 = 0.99;
 
 fn no_single_plan() -> Error {
     Error::new("the formats plan-text and plan-json show single plans", "use --nth N or --slowest 1")
-}
-
-/// Renders several plans: as blocks of text, as a JSON list, as lines of JSON, or as one page.
-fn render_plans(reports: &[ExplainReport], format: ExplainFormat) -> Result<String, Error> {
-    let each = || reports.iter().map(|report| render_report(report, format)).collect::<Result<Vec<_>, _>>();
-    Ok(match format {
-        ExplainFormat::Text => each()?.join("\n"),
-        ExplainFormat::PlanText | ExplainFormat::PlanJson | ExplainFormat::Jsonl => each()?.concat(),
-        ExplainFormat::Json => crate::json::json(&reports),
-        ExplainFormat::Html => pages::of_plans(reports),
-    })
 }
 
 /// Prints what the output does not contain, on stderr. Returns the exit status. With `is_last`, only the last plan counts:

@@ -1,7 +1,7 @@
 //! The result of `explain --plan LOG --all`: how much of all time is the clock, and the statements that lost the most.
 
 use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Table, fraction, one_line};
-use crate::document::explain_text::{digits, ms};
+use crate::document::explain::{digits, ms};
 use crate::human::{grouped, percent, seconds};
 use crate::report::{LogReport, LogTotal, LoggedStatement, NS_PER_MS};
 
@@ -34,12 +34,12 @@ pub fn document(report: &LogReport) -> Document {
 fn table(statements: &[LoggedStatement]) -> Table {
     let longest_ms = statements.iter().map(|statement| statement.total.reported_ms).fold(0.0, f64::max);
     let bars = Column { keys: &[("", "corrected"), ("reported", "lost")], ..Column::left("time").at(Place::Page) };
-    let [lost, share, reported, corrected, runs, ranks] =
-        ["lost", "share", "reported", "corrected", "runs", "ranks"].map(Column::right);
+    let [lost, share, reported, corrected, runs] =
+        ["lost", "share", "reported", "corrected", "runs"].map(Column::right);
     let statement = Column::left("statement").at(Place::Below);
     Table {
         name: "statements".into(),
-        columns: vec![lost, share, reported, corrected, runs, ranks, bars, statement],
+        columns: vec![lost, share, reported, corrected, runs, bars, statement],
         rows: statements.iter().map(|statement| row(statement, longest_ms)).collect(),
         ..Table::default()
     }
@@ -60,7 +60,6 @@ fn row(statement: &LoggedStatement, longest_ms: f64) -> Row {
         time(total.reported_ms).into(),
         self::corrected(total).into(),
         grouped(total.runs).into(),
-        self::ranks(statement).into(),
         Cell { bars: vec![bars], ..Cell::default() },
         title(statement).into(),
     ])
@@ -93,22 +92,9 @@ fn time(ms: f64) -> String {
     }
 }
 
-/// Returns the interval of the corrected time: `6.71 to 11.2 ms`, or `980 ms to 1.2 s`.
+/// Returns the interval of the corrected time: `6.71 ms to 11.2 ms`.
 fn corrected(total: &LogTotal) -> String {
-    let [low, high] = [total.corrected_ms.low, total.corrected_ms.high].map(time);
-    let unit = |time: &str| time.rsplit_once(' ').map(|(_, unit)| unit.to_string());
-    match low.rsplit_once(' ') {
-        Some((number, _)) if number == "0" || unit(&low) == unit(&high) => format!("{number} to {high}"),
-        _ => format!("{low} to {high}"),
-    }
-}
-
-/// Returns how many nodes have another rank without timing, of how many nodes: `2 of 7`.
-fn ranks(statement: &LoggedStatement) -> String {
-    match statement.nodes {
-        0 | 1 => "-".into(),
-        nodes => format!("{} of {nodes}", statement.rank_changes.len()),
-    }
+    format!("{} to {}", time(total.corrected_ms.low), time(total.corrected_ms.high))
 }
 
 /// Returns the statement in one line. Nested statements are marked.
@@ -138,8 +124,7 @@ fn facts(report: &LogReport, shown: usize) -> Vec<(&'static str, String)> {
     }
     facts.push((
         "columns",
-        "lost: time of the overhead. share: lost / reported. corrected: 92% interval of the time without overhead. \
-         ranks: nodes of the slowest run whose rank by self time changes without timing, by more than the errors"
+        "lost: time of the overhead. share: lost / reported. corrected: 92% interval of the time without overhead"
             .into(),
     ));
     if report.total.nested_runs > 0 {
@@ -170,20 +155,10 @@ fn facts(report: &LogReport, shown: usize) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Range;
 
     #[test]
     fn times_have_a_unit_that_fits() {
         assert_eq!([0.0123, 999.0, 12_345.0, 7_200_000.0].map(time), ["0.012 ms", "999 ms", "12.3 s", "2.00 h"]);
-    }
-
-    #[test]
-    fn an_interval_has_its_unit_once() {
-        let cell = |low: f64, high: f64| {
-            corrected(&LogTotal { corrected_ms: Range { low, estimate: low, high }, ..LogTotal::default() })
-        };
-        assert_eq!([cell(6.0, 13.1), cell(980.0, 1200.0)], ["6.00 to 13.1 ms", "980 ms to 1.2 s"]);
-        assert_eq!([cell(0.0, 2.0), cell(0.0, 0.0)], ["0 to 2.00 ms", "0 to 0 ms"]);
     }
 
     #[test]

@@ -25,7 +25,6 @@ pub mod advise;
 pub mod clocksource;
 pub mod compare;
 pub mod explain;
-pub mod explain_text;
 mod histogram;
 pub mod host;
 pub mod html;

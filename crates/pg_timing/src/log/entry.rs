@@ -2,21 +2,13 @@
 //! client's text never decides that. The server writes a tab before each further line of a message, and a severity before
 //! what it quotes.
 
-use super::input::MAX_LINE_BYTES;
+use super::input::{MAX_LINE_BYTES, Place};
+use crate::plan::Unusable;
 use memchr::memmem;
 use std::sync::Arc;
 
 /// A longer message is not read. A plan over a thousand partitions has a few MB.
 pub const MAX_BYTES: usize = MAX_LINE_BYTES;
-
-/// Where an entry begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// number of the file, from 0
-    pub file: usize,
-    /// from 1
-    pub line: u64,
-}
 
 /// A text with plans. It is parsed later, by several threads.
 #[derive(Debug, Default, PartialEq)]
@@ -28,7 +20,7 @@ pub struct Entry {
     /// what the server logged with the text. Other text was pasted, and can have any number of plans
     pub message: Option<Message>,
     /// why the text cannot be read
-    pub damage: Option<Damage>,
+    pub damage: Option<Unusable>,
 }
 
 /// `duration: ... ms  plan:`, which precedes the text.
@@ -62,18 +54,6 @@ impl Format {
             Format::Text => "stderr",
         }
     }
-}
-
-/// Why a message cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Damage {
-    /// the log or the file ends within the message
-    Truncated,
-    /// the log begins within the message
-    NoBeginning,
-    /// a part is lost, or lines of something else are within the message
-    Broken,
-    TooLong,
 }
 
 /// A message of a text log while its lines are read.
@@ -118,14 +98,14 @@ impl Open {
     }
 
     /// Sets the first damage. It hides those that follow from it.
-    pub fn damage(&mut self, damage: Damage) {
-        self.entry.damage = self.entry.damage.or(Some(damage));
+    pub fn damage(&mut self, damage: Unusable) {
+        self.entry.damage.get_or_insert(damage);
     }
 
     /// Adds a line with a tab, without the tab. `part` is its number in a message for syslog.
     pub fn push_tabbed(&mut self, line: &str, part: Option<u32>) {
         if self.part.zip(part).is_some_and(|(last, part)| part != last.saturating_add(1)) {
-            self.damage(Damage::Broken);
+            self.damage(Unusable::Broken);
         }
         self.part = part;
         match self.state {
@@ -134,7 +114,7 @@ impl Open {
                 self.push(line);
             }
             State::Context => {}
-            State::Ended => self.damage(Damage::Broken),
+            State::Ended => self.damage(Unusable::Broken),
         }
     }
 
@@ -151,7 +131,7 @@ impl Open {
     fn push(&mut self, line: &str) {
         let Entry { text, damage, .. } = &mut self.entry;
         if text.len() + line.len() >= MAX_BYTES {
-            (*damage, *text) = (Some(Damage::TooLong), String::new());
+            (*damage, *text) = (Some(Unusable::TooLong), String::new());
         }
         if damage.is_none() {
             text.push_str(line);
@@ -206,7 +186,7 @@ impl Outside {
     pub fn end(&mut self) -> Option<Entry> {
         let Outside { text, mut place, is_too_long, .. } = std::mem::take(self);
         if is_too_long {
-            return Some(Entry { place, damage: Some(Damage::TooLong), ..Entry::default() });
+            return Some(Entry { place, damage: Some(Unusable::TooLong), ..Entry::default() });
         }
         let sign = sign_of_plan(&text)?;
         place.line += text[..sign].matches('\n').count() as u64;
@@ -228,7 +208,7 @@ impl Outside {
         }
         let Outside { text, place, .. } = std::mem::take(self);
         let has_part = PARTS.iter().any(|part| text.contains(part));
-        (has_part && !is_notice).then(|| Entry { place, damage: Some(Damage::NoBeginning), ..Entry::default() })
+        (has_part && !is_notice).then(|| Entry { place, damage: Some(Unusable::BeginsWithin), ..Entry::default() })
     }
 }
 

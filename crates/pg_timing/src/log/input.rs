@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::human::{count, reason};
+use crate::report::LogPlace;
 use flate2::bufread::MultiGzDecoder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -12,6 +13,15 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Where a plan is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// number of the file, from 0
+    pub file: usize,
+    /// from 1
+    pub line: u64,
+}
 
 /// The logs to read, in their order, and how much of them was read.
 #[derive(Debug)]
@@ -50,6 +60,11 @@ impl Sources {
     pub fn file(&self, file: usize) -> String {
         let path = &self.paths[file];
         if is_stdin(path) { "stdin".into() } else { path.display().to_string() }
+    }
+
+    /// Returns where a plan is.
+    pub fn place(&self, Place { file, line }: Place) -> LogPlace {
+        LogPlace { file: self.file(file), line }
     }
 
     /// Opens a file, and returns its lines. `stop` ends them.

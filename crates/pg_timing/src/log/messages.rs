@@ -3,10 +3,10 @@
 //! message quotes of a client never is one. docs/logs.md has the rule.
 
 use super::entry::{CONTEXT, NOTICES, Record, SEVERITIES, announced_ms, push_sender, record, split_tab};
-use super::entry::{Damage, Entry, Format, MAX_BYTES, Message, Open, Outside, Place, State};
-use super::input::Line;
+use super::entry::{Entry, Format, MAX_BYTES, Message, Open, Outside, State};
+use super::input::{Line, Place};
 use super::values::{self, Csv, Value};
-use crate::plan::QUOTES;
+use crate::plan::{Unusable, is_quote};
 use std::sync::Arc;
 
 /// More senders never write a message at the same time.
@@ -95,7 +95,7 @@ impl Messages {
             self.first_line(text);
         }
         if line.has_nul {
-            self.open.iter_mut().for_each(|open| open.entry.damage = Some(Damage::Broken));
+            self.open.iter_mut().for_each(|open| open.entry.damage = Some(Unusable::Broken));
             text = text.rsplit('\0').next().unwrap_or_default();
         }
         self.is_cut = line.is_cut;
@@ -103,7 +103,7 @@ impl Messages {
             self.text_line(text, &Origin::default());
         }
         if line.is_cut && self.is_in_message {
-            self.open.iter_mut().for_each(|open| open.entry.damage = Some(Damage::TooLong));
+            self.open.iter_mut().for_each(|open| open.entry.damage = Some(Unusable::TooLong));
         }
     }
 
@@ -113,7 +113,7 @@ impl Messages {
         self.found.extend(self.outside.end());
         if is_unfinished && !self.accepts_cut_end {
             let of_plan = self.open.iter_mut().filter(|open| open.has_tabs && open.state == State::Plan);
-            of_plan.for_each(|open| open.damage(Damage::Truncated));
+            of_plan.for_each(|open| open.damage(Unusable::Truncated));
         }
     }
 
@@ -126,7 +126,7 @@ impl Messages {
     fn first_line(&mut self, text: &str) {
         if let Some((before, _)) = split_tab(text).filter(|_| !self.open.is_empty()) {
             self.has_senders = !before.trim().is_empty();
-            self.open.iter_mut().for_each(|open| open.damage(Damage::Truncated));
+            self.open.iter_mut().for_each(|open| open.damage(Unusable::Truncated));
             (self.is_in_message, self.is_log) = (false, true);
         }
         self.end();
@@ -140,7 +140,7 @@ impl Messages {
         self.is_log = true;
     }
 
-    fn damaged(&mut self, damage: Damage) {
+    fn damaged(&mut self, damage: Unusable) {
         self.found.push(Entry { place: self.place, damage: Some(damage), ..Entry::default() });
     }
 
@@ -156,7 +156,7 @@ impl Messages {
                 // The rest of a damaged record, or another format.
                 let is_csv = self.columns.is_some();
                 if is_csv && announced_ms(text).is_some() {
-                    self.damaged(Damage::Broken);
+                    self.damaged(Unusable::Broken);
                 }
                 return is_csv;
             }
@@ -185,8 +185,8 @@ impl Messages {
             return;
         }
         let damage = match record.text.len() >= MAX_BYTES {
-            true => Some(Damage::TooLong),
-            false => record.is_quoted.then_some(Damage::Truncated),
+            true => Some(Unusable::TooLong),
+            false => record.is_quoted.then_some(Unusable::Truncated),
         };
         let place = std::mem::replace(&mut self.place, record.place);
         if let Some(damage) = damage {
@@ -251,7 +251,7 @@ impl Messages {
             return true;
         }
         let mut is_log = is_object || self.line_key.is_some();
-        for value in values.iter().filter(|value| !QUOTES.contains(&value.key)) {
+        for value in values.iter().filter(|value| !is_quote(value.key)) {
             is_log |= self.json_value(value, &origin, depth);
         }
         is_log
@@ -269,7 +269,7 @@ impl Messages {
         }
         if value.is_truncated && announces {
             self.begin_log(false);
-            self.damaged(if self.is_cut { Damage::TooLong } else { Damage::Truncated });
+            self.damaged(if self.is_cut { Unusable::TooLong } else { Unusable::Truncated });
             return true;
         }
         self.line_key = Some(value.key.to_string());
@@ -383,7 +383,7 @@ impl Messages {
         if self.has_senders && !self.open.is_empty() {
             let (sent, _) = sender(origin, text);
             if let Some(open) = self.open.iter_mut().find(|open| open.sent(&sent)) {
-                return open.damage(Damage::Broken);
+                return open.damage(Unusable::Broken);
             }
         }
         if let Some(open) = self.open.last_mut().filter(|open| self.is_in_message && open.sender.is_none()) {

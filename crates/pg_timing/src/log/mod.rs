@@ -4,7 +4,6 @@
 mod entry;
 mod input;
 mod messages;
-mod normalize;
 mod parse;
 mod pipeline;
 #[cfg(test)]
@@ -16,16 +15,18 @@ pub use input::{Sources, quoted_name};
 
 use crate::error::Error;
 use crate::human::grouped;
-use crate::plan::errors;
-use crate::plan::{Inputs, Selected, report};
-use crate::report::{ExplainReport, LogHost, LogPlace, LogReport, SkippedPlans};
-use entry::{Damage, Format, Place};
-use parse::LoggedPlan;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::plan::unusable::SUPPORTED;
+use crate::plan::{Explained, Inputs, Unusable, report};
+use crate::report::{ExplainReport, LogHost, LogReport, SkippedPlans};
+use entry::Format;
+use input::Place;
+use parse::Logged;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem::{Discriminant, discriminant};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use totals::{AnalyzedPlan, Totals};
+use totals::{Run, Totals};
 
 /// A log that is read once.
 pub struct Log<'a> {
@@ -68,6 +69,10 @@ const MAX_HOSTS: usize = 1000;
 /// One thread finds the messages, and cannot feed more threads than this.
 const MAX_THREADS: usize = 4;
 
+/// Whether more plans are wanted. An error is the reason why the plan is skipped.
+type Wanted = Result<ControlFlow<()>, Unusable>;
+const NEXT: Wanted = Ok(ControlFlow::Continue(()));
+
 impl Log<'_> {
     /// Reads all plans, and adds up their overhead by statement.
     pub fn totals(self) -> Result<LogReport, Error> {
@@ -76,11 +81,17 @@ impl Log<'_> {
 
     fn totals_with(self, threads: usize) -> Result<LogReport, Error> {
         let mut totals = Totals::default();
-        let gaps = self.read(threads, false, &|logged| AnalyzedPlan::of(logged, &self.inputs), &mut |_, plan| {
-            totals.add(plan?);
-            Ok(ControlFlow::Continue(()))
+        let (sources, inputs) = (&self.sources, &self.inputs);
+        let work = |plan: Explained, logged: &Logged| {
+            let query_id = plan.query_id;
+            let report = report(plan, inputs, false)?;
+            Ok(Run::of(report, query_id, logged.is_nested, sources.place(logged.place)))
+        };
+        let gaps = self.read(threads, false, &work, &mut |_, run| {
+            totals.add(run?);
+            NEXT
         })?;
-        let sums = totals.into_report(&self.sources);
+        let sums = totals.into_report();
         let errors = gaps.errors.iter().map(|error| error.what.clone());
         Ok(LogReport {
             schema_version: 1,
@@ -98,39 +109,33 @@ impl Log<'_> {
     /// Returns the last usable plan.
     pub fn last(self) -> Result<Plans, Error> {
         let mut last = None;
-        let mut gaps = self.read(threads(), true, &Ok, &mut |number, single| {
-            last = Some((number, single?));
-            Ok(ControlFlow::Continue(()))
+        let mut gaps = self.reports(true, &mut |_, report| {
+            last = Some(report?);
+            NEXT
         })?;
         // The last plan may be in a file that could not be read.
         if let Some(error) = gaps.errors.pop() {
             return Err(error);
         }
-        let Some((taken, single)) = last else { return Err(Skips::default().error()) };
-        let mut notes = position(gaps.plans, taken).into_iter().chain(gaps.notes.drain(..)).collect::<Vec<_>>();
-        notes.extend(gaps.skipped.drain(..).map(|skipped| not_usable(&skipped)));
-        notes.extend(single.selected.notes);
-        let selected = Selected { notes, plans: gaps.plans, taken, ..single.selected };
-        let mut report = report(selected, &self.inputs)?;
-        if let Some(capture) = &mut report.capture {
-            capture.is_nested = single.is_nested;
-        }
+        let mut report: ExplainReport = last.unwrap_or_default();
+        let capture = report.capture.get_or_insert_default();
+        (capture.plans, capture.place) = (gaps.plans, None);
+        let notes = position(gaps.plans, capture.taken).into_iter().chain(gaps.notes.drain(..));
+        let notes: Vec<String> = notes.chain(gaps.skipped.iter().map(not_usable)).collect();
+        report.notes.splice(..0, notes);
         Ok(Plans { reports: vec![report], gaps })
     }
 
     /// Returns the slowest plans, the slowest one first.
     pub fn slowest(self, most: usize) -> Result<Plans, Error> {
         let mut slowest: Vec<ExplainReport> = Vec::new();
-        let gaps = self.read(threads(), false, &Ok, &mut |number, single| {
-            let single = single?;
-            let ms = single.selected.execution_ms;
+        let gaps = self.reports(false, &mut |_, report| {
+            let report = report?;
             // Of equally slow plans, the first ones of the log count.
-            let at = slowest.partition_point(|known| known.reported_ms >= ms);
-            if at < most {
-                slowest.insert(at, single.report(number, &self)?);
-                slowest.truncate(most);
-            }
-            Ok(ControlFlow::Continue(()))
+            let at = slowest.partition_point(|known| known.reported_ms >= report.reported_ms);
+            slowest.insert(at, report);
+            slowest.truncate(most);
+            NEXT
         })?;
         slowest.iter_mut().filter_map(|report| report.capture.as_mut()).for_each(|capture| capture.plans = gaps.plans);
         Ok(Plans { reports: slowest, gaps })
@@ -138,67 +143,81 @@ impl Log<'_> {
 
     /// Returns plan number `nth`, from 1.
     pub fn nth(self, nth: usize) -> Result<Plans, Error> {
-        let mut found: Option<Result<ExplainReport, Error>> = None;
-        let gaps = self.read(threads(), false, &Ok, &mut |number, single| {
-            if number != nth {
-                return single.map(|_| ControlFlow::Continue(()));
+        let mut found = None;
+        let gaps = self.reports(false, &mut |number, report| {
+            if number == nth {
+                found = Some(report.clone());
             }
-            let report = single.and_then(|single| single.report(number, &self));
-            let result = report.as_ref().err().cloned().map_or(Ok(ControlFlow::Continue(())), Err);
-            found = Some(report);
-            result
+            report.and(NEXT)
         });
-        let mut report = match found {
-            Some(report) => report?,
-            None => {
-                let what = format!("there is no plan number {nth}: the input has {}", gaps?.plans);
-                return Err(Error::new(what, "give a smaller number"));
-            }
+        let Some(report) = found else {
+            let what = format!("there is no plan number {nth}: the input has {}", gaps?.plans);
+            return Err(Error::new(what, "give a smaller number"));
         };
-        let gaps = gaps?;
+        let (mut report, gaps) = (report?, gaps?);
         report.capture.iter_mut().for_each(|capture| capture.plans = gaps.plans);
         Ok(Plans { reports: vec![report], gaps })
     }
 
     /// Passes the report of each plan to `found`, in the order of the log, until it returns false.
     pub fn each(self, found: &mut dyn FnMut(ExplainReport) -> bool) -> Result<Gaps, Error> {
-        self.read(threads(), false, &Ok, &mut |number, single| {
-            let is_wanted = found(single?.report(number, &self)?);
-            Ok(if is_wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        self.reports(false, &mut |_, report| match found(report?) {
+            true => NEXT,
+            false => Ok(ControlFlow::Break(())),
         })
     }
 
-    /// Reads the log. `work` receives each usable plan in one of several threads. `collect` receives the numbers of the plans,
-    /// from 1, and the results in the order of the log; an error is the reason why a plan is skipped. `accepts_cut_end`: the last
+    fn reports(
+        &self,
+        accepts_cut_end: bool,
+        collect: &mut dyn FnMut(usize, Result<ExplainReport, Unusable>) -> Wanted,
+    ) -> Result<Gaps, Error> {
+        let (sources, inputs) = (&self.sources, &self.inputs);
+        let work = |plan: Explained, logged: &Logged| {
+            let mut report = report(plan, inputs, true)?;
+            let capture = report.capture.get_or_insert_default();
+            (capture.place, capture.is_nested) = (Some(sources.place(logged.place)), logged.is_nested);
+            Ok(report)
+        };
+        self.read(threads(), accepts_cut_end, &work, &mut |number, report| {
+            let report = report.map(|mut report| {
+                let capture = report.capture.get_or_insert_default();
+                // The number of all plans is not known yet.
+                (capture.taken, capture.plans) = (number, number);
+                report
+            });
+            collect(number, report)
+        })
+    }
+
+    /// Reads the log. `work` receives each usable plan, in one of several threads.
+    /// `collect` receives the numbers of the plans, from 1, and the results in the order of the log. `accepts_cut_end`: the last
     /// plan may end without a line end. Returns what the results do not contain, or an error if there are no results.
     fn read<T: Send>(
         &self,
         threads: usize,
         accepts_cut_end: bool,
-        work: &(dyn Fn(LoggedPlan) -> Result<T, Error> + Sync),
-        collect: &mut dyn FnMut(usize, Result<T, Error>) -> Result<ControlFlow<()>, Error>,
+        work: &(dyn Fn(Explained, &Logged) -> Result<T, Unusable> + Sync),
+        collect: &mut dyn FnMut(usize, Result<T, Unusable>) -> Wanted,
     ) -> Result<Gaps, Error> {
         let needs_source = self.inputs.document.is_some();
         let parse = |entry, results: &mut Vec<_>| {
-            parse::each(entry, needs_source, &mut |logged| {
-                let origin = (logged.place, logged.host, logged.format, logged.is_message);
-                results.push((origin, logged.plan.and_then(work)));
+            parse::each(entry, needs_source, &mut |logged, plan| {
+                let result = plan.and_then(|plan| work(plan, &logged));
+                results.push((logged, result));
             });
         };
         let (mut gaps, mut skips, mut hosts, mut formats) =
             (Gaps::default(), Skips::default(), BTreeMap::<_, u64>::new(), BTreeSet::new());
-        let errors = pipeline::read(self, threads, accepts_cut_end, &parse, &mut |(
-            (place, host, format, is_message),
-            result,
-        )| {
+        let errors = pipeline::read(self, threads, accepts_cut_end, &parse, &mut |(logged, result)| {
             gaps.plans += 1;
-            formats.extend(format);
-            if let Some(host) = host.filter(|host| hosts.len() < MAX_HOSTS || hosts.contains_key(host)) {
+            formats.extend(logged.format);
+            if let Some(host) = logged.host.filter(|host| hosts.len() < MAX_HOSTS || hosts.contains_key(host)) {
                 *hosts.entry(host).or_default() += 1;
             }
-            collect(gaps.plans, result).unwrap_or_else(|error| {
-                gaps.damaged_messages += u64::from(is_message && is_damage(&error));
-                skips.add(place, error);
+            collect(gaps.plans, result).unwrap_or_else(|why| {
+                gaps.damaged_messages += u64::from(logged.is_message && why.is_damage());
+                skips.add(logged.place, why);
                 ControlFlow::Continue(())
             })
         });
@@ -212,20 +231,8 @@ impl Log<'_> {
         }
         let hosts = several_hosts(hosts);
         let notes = notes(&self.sources, &hosts, &formats);
-        Ok(Gaps { skipped: skips.into_plans(&self.sources), notes, hosts, errors, was_stopped, ..gaps })
-    }
-}
-
-impl LoggedPlan {
-    /// Returns the report of the plan. The number of all plans is not known yet.
-    fn report(self, number: usize, log: &Log) -> Result<ExplainReport, Error> {
-        let LoggedPlan { place, is_nested, selected, .. } = self;
-        let mut report = report(Selected { taken: number, plans: number, ..selected }, &log.inputs)?;
-        if let Some(capture) = &mut report.capture {
-            capture.place = Some(LogPlace { file: log.sources.file(place.file), line: place.line });
-            capture.is_nested = is_nested;
-        }
-        Ok(report)
+        let skipped = skips.into_plans(&self.sources);
+        Ok(Gaps { skipped, notes, hosts, errors, was_stopped, ..gaps })
     }
 }
 
@@ -277,80 +284,55 @@ fn notes(sources: &Sources, hosts: &[LogHost], formats: &BTreeSet<Format>) -> Ve
     notes
 }
 
-/// All reasons by their hints. Errors with the same hint count as one reason: their texts can contain figures.
+/// The reasons why plans were skipped.
 #[derive(Default)]
-struct Skips(BTreeMap<String, Skipped>);
+struct Skips(HashMap<Discriminant<Unusable>, Skipped>);
 
 /// Plans that were skipped for one reason.
 struct Skipped {
     plans: u64,
     /// of the first plan
-    error: Error,
+    why: Unusable,
     first: Place,
 }
 
 impl Skips {
-    fn add(&mut self, place: Place, error: Error) {
-        let plans = &mut self.0.entry(error.hint.clone()).or_insert(Skipped { plans: 0, error, first: place }).plans;
-        *plans += 1;
+    fn add(&mut self, first: Place, why: Unusable) {
+        self.0.entry(discriminant(&why)).or_insert(Skipped { plans: 0, why, first }).plans += 1;
     }
 
     fn plans(&self) -> u64 {
         self.0.values().map(|skipped| skipped.plans).sum()
     }
 
+    /// Returns the reasons, the most frequent one first.
+    fn sorted(self) -> Vec<Skipped> {
+        let mut all: Vec<Skipped> = self.0.into_values().collect();
+        all.sort_by_key(|skipped| (std::cmp::Reverse(skipped.plans), skipped.first));
+        all
+    }
+
     /// Returns the error if all plans were skipped.
-    fn error(&self) -> Error {
+    fn error(self) -> Error {
         let plans = self.plans();
-        match self.0.values().max_by_key(|skipped| skipped.plans) {
-            None => errors::no_plan(),
-            Some(most) if plans == 1 => most.error.clone(),
-            Some(Skipped { plans: most, error, .. }) => {
-                let what = format!("none of the {plans} plans can be used; {most} of them: {}", error.what);
-                Error::new(what, error.hint.clone())
-            }
+        let Some(most) = self.sorted().into_iter().next() else {
+            return Error::new("there is no plan in the input", SUPPORTED);
+        };
+        let Error { what, hint, .. } = most.why.into();
+        match plans {
+            1 => Error::new(what, hint),
+            _ => Error::new(format!("none of the {plans} plans can be used; {} of them: {what}", most.plans), hint),
         }
     }
 
-    /// Returns the reasons, the most frequent one first.
     fn into_plans(self, sources: &Sources) -> Vec<SkippedPlans> {
-        let of_one_reason = |Skipped { plans, error, first }: Skipped| {
-            let is_damaged = is_damage(&error);
-            let first = LogPlace { file: sources.file(first.file), line: first.line };
-            SkippedPlans { plans, reason: error.what, hint: error.hint, first, is_damaged }
+        let of_one_reason = |Skipped { plans, why, first }: Skipped| {
+            let is_damaged = why.is_damage();
+            let Error { what: reason, hint, .. } = why.into();
+            SkippedPlans { plans, reason, hint, first: sources.place(first), is_damaged }
         };
-        let mut all: Vec<SkippedPlans> = self.0.into_values().map(of_one_reason).collect();
-        all.sort_by_key(|skipped| std::cmp::Reverse(skipped.plans));
-        all
+        self.sorted().into_iter().map(of_one_reason).collect()
     }
-}
-
-/// Returns whether a part of the plan is missing or wrong. Otherwise it is complete, but has no times of this clock.
-fn is_damage(error: &Error) -> bool {
-    ![errors::not_executed(), errors::not_timed(), errors::timed_by_fast_timing()].contains(error)
-}
-
-/// Returns the error for a message that is damaged.
-fn of_damage(damage: Damage) -> Error {
-    let (what, hint) = match damage {
-        Damage::Truncated => (
-            "the end of the plan is missing: the log or its entry is truncated, or the log was rotated within the plan",
-            "include all of the plan's lines; join the files of one log (cat FILE FILE), and give that",
-        ),
-        Damage::NoBeginning => (
-            "the log begins in the middle of a plan",
-            "join the file before it and this one (cat FILE FILE), and give that",
-        ),
-        Damage::Broken => (
-            "a part of the plan is lost, or lines of something else are within it",
-            "set logging_collector = on: the server then writes each entry as a whole; for syslog, set syslog_split_messages = off",
-        ),
-        Damage::TooLong => (
-            "the plan is longer than 8 MB",
-            "no real plan is that long, except over many thousand partitions; take it with EXPLAIN (FORMAT JSON)",
-        ),
-    };
-    Error::new(what, hint)
 }
 
 /// Returns the hosts with their numbers of plans, the one with the most plans first, if the plans are not all from one.

@@ -1,18 +1,17 @@
 //! Reads the plans of an entry. Only this file knows how the text of a plan is read.
 
-use super::entry::{Damage, Entry, Format, Message, Place};
-use super::of_damage;
-use crate::error::Error;
-use crate::plan::Explained;
-use crate::plan::errors::{missing, surrounded, unreadable_text};
+use super::entry::{Entry, Format, Message};
+use super::input::Place;
 use crate::plan::structured::Structured;
 use crate::plan::text::{self, names_node};
-use crate::plan::{Selected, Source, each_plan, executed, from_json};
+use crate::plan::{Explained, Found, Unusable, each_plan, executed, from_json};
+use crate::report::PlanSource;
 use crate::server::explain::Tokens;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A plan of a log, or why it cannot be used.
+/// What the log shows about a plan.
+#[derive(Clone)]
 pub struct Logged {
     pub place: Place,
     pub host: Option<Arc<str>>,
@@ -20,113 +19,101 @@ pub struct Logged {
     pub format: Option<Format>,
     /// the server logged it; otherwise somebody pasted it
     pub is_message: bool,
-    pub plan: Result<LoggedPlan, Error>,
-}
-
-/// A plan that can be analyzed.
-pub struct LoggedPlan {
-    pub place: Place,
     /// a function or a trigger executed the statement
     pub is_nested: bool,
-    /// the query's identifier, from the plan or from the log
-    pub query_id: Option<i64>,
-    pub selected: Selected,
 }
 
-/// A plan, and its own text if that is needed.
-type WithSource = (Result<Explained, Error>, Option<Source<String>>);
-
-/// Passes the plans of an entry to `found`. `needs_source`: the plan's own text is needed, too.
-pub fn each(entry: Entry, needs_source: bool, found: &mut dyn FnMut(Logged)) {
+/// Passes the plans of an entry to `found`. `needs_source`: each plan contains its own text.
+pub fn each(entry: Entry, needs_source: bool, found: &mut dyn FnMut(Logged, Found)) {
     let Entry { place, host, text, mut message, damage } = entry;
     let is_message = message.is_some() || damage.is_some();
     let format = message.as_ref().map(|message| message.format);
-    let logged = |(plan, source): WithSource, is_nested: bool, query_id: Option<i64>| {
-        let plan = plan.and_then(|plan| {
-            let query_id = plan.query_id.or(query_id);
-            Ok(LoggedPlan { place, is_nested, query_id, selected: Selected { source, ..executed(plan)? } })
-        });
-        Logged { place, host: host.clone(), format, is_message, plan }
+    let mut add = |message: Option<Message>, plan: Found| {
+        let is_nested = message.as_ref().is_some_and(|message| message.is_nested);
+        let with_time = |plan: Explained| match &message {
+            Some(message) => Explained {
+                // auto_explain prints no Execution Time. Such a line comes from a name or a setting with a line end.
+                execution_ms: Some(message.ms),
+                // The log's identifier is that of the client's command.
+                query_id: plan.query_id.or(message.query_id.filter(|_| !is_nested)),
+                ..plan
+            },
+            None => plan,
+        };
+        let logged = Logged { place, host: host.clone(), format, is_message, is_nested };
+        found(logged, plan.map(with_time).and_then(executed));
     };
     if let Some(damage) = damage {
-        return found(logged((Err(of_damage(damage)), None), false, None));
+        return add(None, Err(damage));
     }
-    let with_time = |message: Message, (plan, source): WithSource| {
-        // auto_explain prints no Execution Time. Such a line comes from a name or a setting with a line end.
-        let plan = plan.map(|plan| Explained { execution_ms: Some(message.ms), ..plan });
-        // The log's identifier is that of the client's command.
-        logged((plan, source), message.is_nested, message.query_id.filter(|_| !message.is_nested))
-    };
     if let Some(message) = message.take_if(|message| message.has_end) {
-        return found(with_time(message, announced(&text, needs_source)));
+        let plan = announced(&text, needs_source);
+        return add(Some(message), plan);
     }
     let mut has_plan = false;
-    pasted(&text, needs_source, &mut |plan| {
+    each_plan(&text, needs_source, &mut |plan| {
         has_plan = true;
         // The announced time is that of the first plan.
-        found(match message.take() {
-            Some(message) => with_time(message, plan),
-            None => logged(plan, false, None),
-        });
+        add(message.take(), plan);
     });
-    match message {
-        Some(message) => found(with_time(message, (Err(missing()), None))),
-        None if has_plan => {}
-        None => surrounded(&text).into_iter().for_each(|error| found(logged((Err(error), None), false, None))),
+    if message.is_some() {
+        add(message, Err(Unusable::Missing));
+    } else if let Some(line) = figures(&text).filter(|_| !has_plan) {
+        add(None, Err(Unusable::Surrounded(line)));
     }
 }
 
-/// Reads the plans in a text that somebody pasted.
-fn pasted(text: &str, needs_source: bool, found: &mut dyn FnMut(WithSource)) {
-    each_plan(text, &mut |plan, source| {
-        found((plan, source.filter(|_| needs_source).map(Source::to_owned)));
-    });
+/// Returns the first line with figures of a node.
+fn figures(text: &str) -> Option<String> {
+    const MAX_CHARS: usize = 100;
+    let has_figures = |line: &&str| ["(actual time=", "(actual rows="].iter().any(|figures| line.contains(figures));
+    Some(text.lines().find(has_figures)?.trim().chars().take(MAX_CHARS).collect())
 }
 
 /// Reads the plan below its announcement, as auto_explain writes it.
-fn announced(text: &str, needs_source: bool) -> WithSource {
+fn announced(text: &str, needs_source: bool) -> Found {
     let start = text.trim_start();
     // In YAML, the query is in quotation marks. No statement begins with one.
     let is_yaml = start.starts_with("Query Text: \"") || start.starts_with("Plan:");
     let (json, format) = if start.starts_with('{') {
-        (Ok(start.to_string()), "JSON")
+        (start.to_string(), "JSON")
     } else if is_yaml {
-        (Structured::Yaml.as_json(start), "YAML")
+        (Structured::Yaml.as_json(start)?, "YAML")
     } else if start.starts_with("<explain") {
-        (Structured::Xml.as_json(start), "XML")
+        (Structured::Xml.as_json(start)?, "XML")
     } else if let Some(root) = root_at(text) {
         return text_plan(text, root, needs_source);
     } else {
-        return repaired(text, needs_source).unwrap_or((Err(missing()), None));
+        return repaired(text, needs_source).ok_or(Unusable::Missing);
     };
-    match json.and_then(|json| Ok((from_json(&json, format)?, json))) {
-        Ok((plan, json)) => (Ok(plan), needs_source.then_some(Source::Json(json))),
-        Err(error) => (Err(error), None),
-    }
+    let plan = from_json(&json, format)?;
+    Ok(Explained { source: needs_source.then_some(PlanSource::Json(json)), ..plan })
 }
 
 /// Reads a plan in text format, whose topmost node begins at `root`.
-fn text_plan(text: &str, root: usize, needs_source: bool) -> WithSource {
+fn text_plan(text: &str, root: usize, needs_source: bool) -> Found {
     let (query, plan) = text.split_at(root);
     let plan = without_quoted_line_ends(plan);
     if is_mixed(&plan) {
-        return (Err(of_damage(Damage::Broken)), None);
+        return Err(Unusable::Broken);
     }
     let query = query.trim_end().strip_prefix("Query Text: ");
     let query =
         query.map(|query| query.split_once("\nQuery Parameters: ").map_or(query, |(query, _)| query).to_string());
-    let (explained, source) = match text::plan(plan.lines()) {
-        Ok(explained) => (Ok(explained), needs_source.then(|| Source::Text(plan.to_string()))),
-        Err(error) => repaired(&plan, needs_source).unwrap_or((Err(unreadable_text(&error)), None)),
+    let read = text::plan(plan.lines());
+    let source = needs_source.then(|| PlanSource::Text(plan.to_string()));
+    let explained = match read {
+        Ok(explained) => Explained { source, ..explained },
+        Err(why) => repaired(&plan, needs_source).ok_or(why)?,
     };
-    (explained.map(|explained| Explained { query: explained.query.or(query), ..explained }), source)
+    Ok(Explained { query: explained.query.or(query), ..explained })
 }
 
 /// Reads a plan that something has changed after the server wrote it.
-fn repaired(text: &str, needs_source: bool) -> Option<WithSource> {
+fn repaired(text: &str, needs_source: bool) -> Option<Explained> {
     let mut last = None;
-    pasted(text, needs_source, &mut |plan| last = Some(plan));
-    last.filter(|(plan, _)| plan.is_ok())
+    each_plan(text, needs_source, &mut |plan| last = Some(plan));
+    last?.ok()
 }
 
 /// Returns where the line of the topmost node begins. The query is above it, and can have several lines. Another plan can be

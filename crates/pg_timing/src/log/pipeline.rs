@@ -8,10 +8,9 @@ use super::messages::Messages;
 use crate::error::Error;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
 
 /// Text per batch of entries. To send a batch costs some microseconds.
 const BATCH_BYTES: usize = 128 << 10;
@@ -21,9 +20,6 @@ const WAITING_BATCHES: usize = 1;
 
 /// Longer texts are parsed one after the other, because a plan needs about 40 times the memory of its text.
 const LARGE_BYTES: usize = 1 << 20;
-
-/// Time between two updates of the progress bar.
-const UPDATE: Duration = Duration::from_millis(100);
 
 /// Reads all sources. `work` turns an entry into results, in several threads, and `collect` receives them in the order of the
 /// log, until it breaks. Returns the errors of files that could not be read to their end.
@@ -68,23 +64,11 @@ pub fn read<T: Send>(
 
 /// Passes the results on, until there are no more, or `collect` breaks.
 fn receive<T>(results: Vec<Receiver<Vec<T>>>, progress: &dyn Fn(), collect: &mut dyn FnMut(T) -> ControlFlow<()>) {
-    let mut updated = Instant::now();
-    let mut next = 0;
-    loop {
-        match results[next % results.len()].recv_timeout(UPDATE) {
-            Ok(batch) => {
-                next += 1;
-                if batch.into_iter().try_for_each(&mut *collect).is_break() {
-                    return;
-                }
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return,
+    for batch in results.iter().cycle().map_while(|results| results.recv().ok()) {
+        if batch.into_iter().try_for_each(&mut *collect).is_break() {
+            return;
         }
-        if updated.elapsed() >= UPDATE {
-            updated = Instant::now();
-            progress();
-        }
+        progress();
     }
 }
 

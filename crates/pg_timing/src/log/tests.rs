@@ -24,7 +24,7 @@ fn with_log<T>(text: &str, read: impl FnOnce(Log) -> T) -> T {
     })
 }
 
-/// Returns an entry. The scan's self time is larger with timing, and the aggregate's without.
+/// Returns an entry.
 fn entry(table: &str, rows: u32, ms: f64) -> String {
     format!(
         "LOG:  duration: {ms:.3} ms  plan:\n\tQuery Text: select count(*) from {table} where a > {rows}\n\tAggregate (actual time={ms:.3}..{ms:.3} rows=1 loops=1)\n\t  ->  Seq Scan on {table} (actual time=0.010..{:.3} rows={rows} loops=1)\n",
@@ -44,7 +44,7 @@ fn executions_of_a_statement_are_added_up() {
     let [t, u] = report.statements.as_slice() else { panic!("{report:?}") };
     assert_eq!(t.statement.as_deref(), Some("select count(*) from t where a > ?"));
     assert_eq!((t.total.runs, t.total.reported_ms, t.slowest.line), (2, 3.0, 9));
-    assert_eq!((u.total.runs, u.nodes), (1, 2));
+    assert_eq!(u.total.runs, 1);
     // The statement with more calls lost more time, although the other one took longer.
     assert!(t.total.overhead_ms().estimate > u.total.overhead_ms().estimate, "{report:?}");
     let sum = t.total.corrected_ms.estimate + u.total.corrected_ms.estimate;
@@ -52,27 +52,6 @@ fn executions_of_a_statement_are_added_up() {
     // Errors of different statements are independent, so the sum is known better than each part.
     let half = |range: Range| range.half_width() / range.estimate;
     assert!(half(report.total.corrected_ms) < half(t.total.corrected_ms), "{report:?}");
-}
-
-#[test]
-fn nodes_with_another_rank_are_shown() {
-    // Half of the scan's calls fall into the aggregate's self time, so both lose the same: the order stays.
-    assert_eq!(totals(&entry("t", 10_000, 2.0)).statements[0].rank_changes, []);
-    // The calls of the sort cost 1.9 ms: half of it falls into the aggregate's time, and nothing into the scan's.
-    let log = "LOG:  duration: 10.000 ms  plan:\n\tQuery Text: select 1\n\tAggregate (actual time=10.000..10.000 rows=1 loops=1)\n\t  ->  Sort (actual time=4.000..6.500 rows=40000 loops=1)\n\t        ->  Seq Scan on t (actual time=0.010..3.400 rows=10 loops=1)\n";
-    let changes = &totals(log).statements[0].rank_changes;
-    let ranks: Vec<_> = changes.iter().map(|c| (c.title.as_str(), c.rank, c.corrected_rank)).collect();
-    assert_eq!(ranks, [("Seq Scan on t", 2, 1), ("Aggregate", 1, 2)], "{changes:?}");
-}
-
-#[test]
-fn rank_changes_within_the_errors_are_not_reported() {
-    // Without timing, the scan takes 0.21 ms more than the aggregate, but the errors of both add up to 0.25 ms.
-    let entry = "LOG:  duration: 10.000 ms  plan:\n\tQuery Text: select 1\n\tAggregate (actual time=10.000..10.000 rows=1 loops=1)\n\t  ->  Sort (actual time=4.000..6.500 rows=12000 loops=1)\n\t        ->  Seq Scan on t (actual time=0.010..3.400 rows=10 loops=1)\n";
-    let statement = |log: &str| totals(log).statements.remove(0);
-    assert_eq!(statement(entry).rank_changes, []);
-    // The errors of all executions have the same sign, so they add up like the times.
-    assert_eq!(statement(&entry.repeat(50)).rank_changes, []);
 }
 
 #[test]
@@ -114,21 +93,18 @@ fn a_log_without_a_usable_plan_is_an_error() {
 #[test]
 fn errors_of_one_reason_are_counted_together() {
     let mut skips = Skips::default();
-    for (line, error) in [
-        (5, Error::new("a takes 5 ms", "a")),
-        (6, errors::not_timed()),
-        (7, Error::new("a takes 7 ms", "a")),
-        (8, errors::timed_by_fast_timing()),
+    for (line, why) in [
+        (5, Unusable::Impossible("a takes 5 ms".into(), "a")),
+        (6, Unusable::NotTimed),
+        (7, Unusable::Impossible("a takes 7 ms".into(), "a")),
+        (8, Unusable::FastTimed),
     ] {
-        skips.add(Place { file: 0, line }, error);
+        skips.add(Place { file: 0, line }, why);
     }
-    assert!(skips.plans() == 4 && skips.error().what.starts_with("none of the 4 plans can be used; 2 of them: a"));
+    assert_eq!(skips.plans(), 4);
     let found = skips.into_plans(&Sources::new(vec!["log".into()]));
-    let found: Vec<_> = found.iter().map(|s| (s.plans, s.reason.as_str(), s.first.line, s.is_damaged)).collect();
-    let untimed = errors::not_timed().what;
-    let fast = errors::timed_by_fast_timing().what;
-    assert!(found.contains(&(2, "a takes 5 ms", 5, true)), "{found:?}");
-    assert!(found.contains(&(1, &untimed, 6, false)) && found.contains(&(1, &fast, 8, false)), "{found:?}");
+    let found: Vec<_> = found.iter().map(|s| (s.plans, s.first.line, s.is_damaged)).collect();
+    assert_eq!(found, [(2, 5, true), (1, 6, false), (1, 8, false)]);
 }
 
 /// Returns the number of plans with figures, and of damaged plans.
@@ -210,7 +186,7 @@ fn statements_beyond_the_limit_are_one_row() {
     let report = totals(&log);
     assert_eq!(report.total.runs, 5100);
     let rest = report.statements.iter().find(|statement| statement.statement.is_none()).unwrap();
-    assert_eq!((report.statements.len(), rest.total.runs, rest.nodes), (5001, 100, 0));
+    assert_eq!((report.statements.len(), rest.total.runs), (5001, 100));
     // The first ones of the log have rows.
     assert!(
         report.statements.iter().all(|statement| !statement.statement.as_ref().is_some_and(|s| s.contains("t5000")))

@@ -8,10 +8,9 @@
 //! Conservation: no node takes longer than the statement or than its only caller, and self times add up to at most the
 //! statement's time.
 
-use super::node::{PlanNode, callees, callers_first};
-use super::validate::with_tolerance;
-use super::{Plan, share_margin_ms};
-use crate::report::{ExplainedNode, Range};
+use super::unusable::with_tolerance;
+use super::{Plan, PlanNode, callees, callers_first, share_margin_ms};
+use crate::report::{ExplainedNode, MS_PER_NS, OVERLAP_NS, Range};
 use crate::statistics::{median, ranks, root_sum_squares};
 
 /// The overhead of a plan, to be shared among its calls. All times are in ms.
@@ -25,8 +24,6 @@ pub struct Charge {
     pub calls: f64,
     /// time of the clock reads
     pub clock: f64,
-    /// a part of the overhead that calls cannot explain. It is assumed to slow all nodes by one factor
-    pub unexplained: f64,
 }
 
 /// The overhead of a node's call differs by this part from that of the average call: the 36 kinds of nodes that were measured
@@ -60,17 +57,11 @@ struct Corrected {
 }
 
 impl Charge {
-    fn per_call(&self) -> f64 {
-        (self.reported - self.whole.estimate - self.unexplained).max(0.0) / self.calls.max(1.0)
-    }
-
     /// Returns the time of a part without overhead.
     fn corrected(&self, part: &Part) -> Corrected {
-        let per_call = self.per_call();
         let (baseline, calls) = (self.whole.estimate, self.calls.max(1.0));
-        let unexplained = if self.unexplained > 0.0 { self.unexplained / (baseline + self.unexplained) } else { 0.0 };
-        let without_calls = (part.reported - per_call * part.calls).clamp(0.0, part.reported.max(0.0));
-        let estimate = without_calls * (1.0 - unexplained);
+        let per_call = (self.reported - baseline).max(0.0) / calls;
+        let estimate = (part.reported - per_call * part.calls).clamp(0.0, part.reported.max(0.0));
         let share = if baseline > 0.0 { (estimate / baseline).min(1.0) } else { 1.0 };
         let share_of_calls = (part.calls / calls).min(1.0);
         let node_ms = (NODE_ERROR * per_call).min(max_overlap(per_call));
@@ -80,8 +71,6 @@ impl Charge {
             half_ms * part.halves,
             // The overhead of all calls together is known.
             node_ms * part.calls * (1.0 - share_of_calls),
-            // All of the unexplained time may fall into this part or outside it.
-            two_point_margin(self.unexplained, share),
         ]);
         // The error of the whole may belong to the calls, or to the work that they slow: then it is in proportion to the time.
         let of_whole = share_of_calls.max(share);
@@ -98,15 +87,8 @@ impl Charge {
 /// That is at most about 50 ns. Beyond that, the cost of a slow clock differs by up to 5% between nodes, because its system
 /// call evicts cache lines.
 fn max_overlap(per_call: f64) -> f64 {
-    const OVERLAP_MS: f64 = 50e-6;
     const CACHE_EVICTION: f64 = 0.05;
-    OVERLAP_MS + CACHE_EVICTION * per_call
-}
-
-/// Returns the 95% margin of a part's share of `ms` if all of it falls either into this part, with the probability `share`,
-/// or outside it: two standard deviations, and at most the distance to the farther one of both cases.
-fn two_point_margin(ms: f64, share: f64) -> f64 {
-    ms * (2.0 * (share * (1.0 - share)).sqrt()).min(share.max(1.0 - share))
+    OVERLAP_NS * MS_PER_NS + CACHE_EVICTION * per_call
 }
 
 /// Returns every node of a plan, with its corrected time, in the order of the tree. `runs` are runs of the same plan.

@@ -1,46 +1,39 @@
 //! Finds the plans in a text that somebody pasted: a file, a ticket, psql's output. Also reads a plan in text format that is
 //! folded or has lost its indentation.
 
-use super::errors::{damaged, unreadable_text};
 use super::frame::{Begin, Frame, begins, plain};
-use super::json::{self, Content};
-use super::layout;
-use super::steps;
 use super::structured::Structured;
-use super::text::{self, TextError};
-use super::tree::{Explained, Found};
-use crate::report::PlanSource as Source;
+use super::tree::Explained;
+use super::unusable::Unusable;
+use super::{Found, json, layout, text};
+use crate::report::PlanSource;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 /// Levels of JSON around a plan: a JSON log whose message contains a plan.
 const MAX_NESTING: usize = 2;
 
-/// Receives a plan and the text that it was read from. A plan that is missing has none.
-pub type OnPlan<'a> = dyn FnMut(Found, Option<Source<&str>>) + 'a;
-
 /// Passes each plan of a text to `found`, in the order of the text. The caller keeps only the plans that it needs: a
-/// text can have many thousands.
-pub fn each_plan(text: &str, found: &mut OnPlan) {
-    each_plan_in(text, MAX_NESTING, found);
+/// text can have many thousands. `needs_source`: each plan contains its own text.
+pub fn each_plan(text: &str, needs_source: bool, found: &mut dyn FnMut(Found)) {
+    each_plan_in(text, MAX_NESTING, needs_source, found);
 }
 
 /// The same for a text that can contain this number of levels of JSON.
-fn each_plan_in(text: &str, nesting: usize, found: &mut OnPlan) {
+fn each_plan_in(text: &str, nesting: usize, needs_source: bool, found: &mut dyn FnMut(Found)) {
     let text = plain(text);
-    let mut search = Search { nesting, found, query: None, reported_damage: false };
+    let mut search = Search { nesting, needs_source, found, query: None, reported_damage: false };
     let mut rest = &*text;
     while !rest.is_empty() {
-        let done = search.next(rest);
-        steps::count(done);
-        rest = &rest[done..];
+        rest = &rest[search.next(rest)..];
     }
 }
 
 /// The search for plans from the beginning of a text to its end.
 struct Search<'a> {
     nesting: usize,
-    found: &'a mut OnPlan<'a>,
+    needs_source: bool,
+    found: &'a mut dyn FnMut(Found),
     /// auto_explain's `Query Text` precedes the plan
     query: Option<String>,
     /// report a damaged plan once, not for each of its lines
@@ -65,18 +58,25 @@ impl Search<'_> {
             Some(Begin::Json(frame)) => self.json(rest, &frame),
             Some(Begin::Structured(format, frame)) => self.structured(format, rest, &frame),
             Some(Begin::Below) => {
-                self.push(Err(unreadable_text(&TextError::NoBeginning)), None);
+                self.push(Err(Unusable::NoBeginning), None);
                 text_plan_length(rest)
             }
             None => line.len(),
         }
     }
 
-    /// Reports a plan, with the query that auto_explain prints above it.
-    fn push(&mut self, plan: Found, source: Option<Source<&str>>) {
+    /// Reports a plan, with the query that auto_explain prints above it. `source` is its text, if it was read from one.
+    fn push(&mut self, plan: Found, source: Option<PlanSource>) {
         let query = self.query.take();
-        let plan = plan.map(|plan| Explained { query: plan.query.or(query), ..plan });
-        (self.found)(plan, source);
+        (self.found)(plan.map(|plan| Explained {
+            query: plan.query.or(query),
+            source: plan.source.or(source),
+            ..plan
+        }));
+    }
+
+    fn source(&self, source: fn(String) -> PlanSource, text: &str) -> Option<PlanSource> {
+        self.needs_source.then(|| source(text.into()))
     }
 
     /// Reads the text plan at the beginning of `rest`. Returns its length.
@@ -89,7 +89,8 @@ impl Search<'_> {
             false => whole.lines().flat_map(|line| [frame.inner(line), "\n".into()]).collect::<String>().into(),
         };
         let (read, plan) = read_text(&plan);
-        self.push(read.map_err(|error| unreadable_text(&error)), Some(Source::Text(&plan)));
+        let source = self.source(PlanSource::Text, &plan);
+        self.push(read, source);
         length
     }
 
@@ -105,21 +106,19 @@ impl Search<'_> {
             }
         };
         let end = format.length(&plan);
-        steps::count(end);
-        match format.as_json(&plan[..end]) {
-            Ok(json) => {
-                let mut is_empty = true;
-                json::each(&json, format.name(), &mut |content| {
-                    if let Content::Plan(plan, json) = content {
-                        is_empty = false;
-                        self.push(*plan, Some(Source::Json(json)));
-                    }
-                });
-                if is_empty {
-                    self.push(Err(damaged(format.name(), "missing field `Plan`")), None);
-                }
+        let mut is_empty = true;
+        let read = format.as_json(&plan[..end]).map(|json| {
+            json::each(&json, format.name(), &mut |plan, json| {
+                is_empty = false;
+                self.push(plan, self.source(PlanSource::Json, json));
+            })
+        });
+        match read {
+            Ok(_) if is_empty => {
+                self.push(Err(Unusable::Damaged(format.name(), "missing field `Plan`".into())), None);
             }
-            Err(error) => self.push(Err(error), None),
+            Ok(_) => {}
+            Err(why) => self.push(Err(why), None),
         }
         length.unwrap_or(end)
     }
@@ -154,17 +153,14 @@ impl Search<'_> {
     }
 
     fn json_value(&mut self, value: &str) {
-        json::each(value, "JSON", &mut |content| {
+        let texts = json::each(value, "JSON", &mut |plan, json| {
             self.reported_damage = false;
-            match content {
-                Content::Plan(plan, json) => self.push(*plan, Some(Source::Json(json))),
-                Content::Text(text) => {
-                    if let Some(nesting) = self.nesting.checked_sub(1) {
-                        each_plan_in(&text, nesting, &mut |plan, source| self.push(plan, source));
-                    }
-                }
-            }
+            self.push(plan, self.source(PlanSource::Json, json));
         });
+        if let Some((texts, nesting)) = texts.zip(self.nesting.checked_sub(1)) {
+            self.reported_damage = false;
+            each_plan_in(&texts, nesting, self.needs_source, &mut |plan| self.push(plan, None));
+        }
     }
 
     /// Reports a damaged value at the beginning of `rest`. Returns the length up to the line with the error: the lines
@@ -175,7 +171,6 @@ impl Search<'_> {
             self.push(Err(json::unreadable("JSON", error)), None);
         }
         let before_error: usize = rest.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-        steps::count(before_error);
         before_error.max(first_line(rest).len())
     }
 }
@@ -186,10 +181,10 @@ fn first_line(text: &str) -> &str {
 }
 
 /// Reads the lines of one plan, also if they were folded or have lost their indentation. Returns the lines that were read.
-pub fn read_text(plan: &str) -> (Result<Explained, TextError>, Cow<'_, str>) {
+pub fn read_text(plan: &str) -> (Found, Cow<'_, str>) {
     let read = text::plan(plan.lines());
     // If a condition was folded, its second line can hide that the node uses an InitPlan.
-    let is_folded = matches!(read, Err(TextError::Cut | TextError::NoBeginning))
+    let is_folded = matches!(read, Err(Unusable::Cut | Unusable::NoBeginning))
         || read.is_ok() && plan.contains("InitPlan") && layout::has_broken_condition(plan);
     let (read, plan) = match is_folded {
         true => {
@@ -198,7 +193,7 @@ pub fn read_text(plan: &str) -> (Result<Explained, TextError>, Cow<'_, str>) {
         }
         false => (read, Cow::Borrowed(plan)),
     };
-    if read != Err(TextError::LostIndentation) {
+    if !matches!(read, Err(Unusable::LostIndentation(_))) {
         return (read, plan);
     }
     match layout::restored(&plan) {

@@ -100,13 +100,12 @@ fn root(rest: &str, lead: usize) -> Option<(usize, &str)> {
         let kind = line[at..].split(" on ").next().and_then(|kind| kind.split('(').next());
         names_node(&line[at..]) && kind.is_some_and(|kind| !kind.contains(ARROW))
     };
-    let end = figures_end(line);
-    match line.rfind('(').map(|at| &line[at..]) {
-        Some(_) if FIGURES.iter().any(|figures| line.contains(figures)) => {
+    match memchr::memchr(b'(', line.as_bytes()).is_some() && FIGURES.iter().any(|figures| line.contains(figures)) {
+        true => {
             let at = Some(lead).filter(|at| is_root(*at)).or_else(|| shared_lead(rest).filter(|at| is_root(*at)))?;
-            Some((at, end.map_or("", |end| &line[end..])))
+            Some((at, figures_end(line).map_or("", |end| &line[end..])))
         }
-        _ => (is_root(lead) && begins_figures(second_line(rest, lead))).then_some((lead, "")),
+        false => (is_root(lead) && begins_figures(second_line(rest, lead))).then_some((lead, "")),
     }
 }
 

@@ -1,12 +1,10 @@
 //! Reads plans from JSON: EXPLAIN's list, auto_explain's single plan, or rows of a table. Properties and values that pg_timing
 //! does not need are skipped and take no memory.
 
-use super::MAX_NODES;
-use super::errors::{damaged, too_deep, too_many_nodes};
-use super::steps;
 use super::text::FIGURES;
-use super::tree::{Explained, Found, Node, parameters_in};
-use crate::error::Error;
+use super::tree::{Explained, Node, parameters_in};
+use super::unusable::Unusable;
+use super::{Found, MAX_NODES};
 use memchr::memmem;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -14,43 +12,26 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{Formatter, Result as FmtResult};
 
-/// What a JSON value contains.
-pub enum Content<'a> {
-    /// the plan, which is boxed because it is much larger than the other variant, and its JSON
-    Plan(Box<Found>, &'a str),
-    /// strings that contain a plan in text format or in another format, one per line
-    Text(String),
-}
-
 /// Levels around a plan or a text. Each level is read once more.
 const MAX_LEVELS: usize = 10;
 /// Keys of values that quote a client. A plan in them was not logged.
-pub const QUOTES: [&str; 10] = [
-    "statement",
-    "query",
-    "detail",
-    "context",
-    "hint",
-    "internal_query",
-    "error_query",
-    "sql",
-    "query_text",
-    "parameters",
-];
+const QUOTES: &str = "statement query detail context hint internal_query error_query sql query_text parameters";
 
-/// Passes the plans and texts of a value to `found`. Values without a plan take no memory. `format` is that of the original.
-pub fn each(value: &str, format: &str, found: &mut dyn FnMut(Content)) {
-    let mut texts = String::new();
-    each_in(value, format, MAX_LEVELS, &mut texts, found);
-    let is_plan = FIGURES.iter().chain(&["Node Type", "Node-Type"]).any(|sign| texts.contains(sign));
-    if is_plan {
-        found(Content::Text(texts));
-    }
+/// Returns whether the value of a key quotes a client.
+pub fn is_quote(key: &str) -> bool {
+    QUOTES.split(' ').any(|quote| quote == key)
 }
 
-fn each_in(value: &str, format: &str, levels: usize, texts: &mut String, found: &mut dyn FnMut(Content)) {
+/// Passes the plans of a value to `found`, each with its JSON. Values without a plan take no memory. `format` is that of the
+/// original. Returns its strings, one per line, if they contain a plan in text format or in another format.
+pub fn each(value: &str, format: &'static str, found: &mut dyn FnMut(Found, &str)) -> Option<String> {
+    let mut texts = String::new();
+    each_in(value, format, MAX_LEVELS, &mut texts, found);
+    FIGURES.iter().chain(&["Node Type", "Node-Type"]).any(|sign| texts.contains(sign)).then_some(texts)
+}
+
+fn each_in(value: &str, format: &'static str, levels: usize, texts: &mut String, found: &mut dyn FnMut(Found, &str)) {
     let Some(levels) = levels.checked_sub(1) else { return };
-    steps::count(value.len());
     match value.as_bytes().first() {
         // The value is valid JSON, so there is no error.
         Some(b'[') => {
@@ -60,12 +41,12 @@ fn each_in(value: &str, format: &str, levels: usize, texts: &mut String, found: 
         Some(b'{') => {
             let entries: BTreeMap<Cow<str>, &RawValue> = match serde_json::from_str(value) {
                 Ok(entries) => entries,
-                Err(error) => return found(Content::Plan(Box::new(Err(unreadable(format, &error))), value)),
+                Err(error) => return found(Err(unreadable(format, &error)), value),
             };
             if entries.contains_key("Plan") {
-                return found(Content::Plan(Box::new(plan(value, format)), value));
+                return found(plan(value, format), value);
             }
-            let others = entries.into_iter().filter(|(key, _)| !QUOTES.contains(&key.as_ref()));
+            let others = entries.into_iter().filter(|(key, _)| !is_quote(key));
             others.for_each(|(_, entry)| each_in(entry.get(), format, levels, texts, found));
         }
         // Rows of a plan are one text.
@@ -78,21 +59,21 @@ fn each_in(value: &str, format: &str, levels: usize, texts: &mut String, found: 
 }
 
 /// Reads one statement of EXPLAIN's JSON. `format` is that of the original.
-pub fn plan(json: &str, format: &str) -> Found {
+pub fn plan(json: &str, format: &'static str) -> Found {
     // Each node has this key, so its number limits the memory.
     if memmem::find_iter(json.as_bytes(), "\"Node Type\"").nth(MAX_NODES).is_some() {
-        return Err(too_many_nodes());
+        return Err(Unusable::TooManyNodes);
     }
     serde_json::from_str::<Explained>(json).map_err(|error| unreadable(format, &error))
 }
 
 /// Returns why the parser refused a value.
-pub fn unreadable(format: &str, error: &serde_json::Error) -> Error {
+pub fn unreadable(format: &'static str, error: &serde_json::Error) -> Unusable {
     let text = error.to_string();
     match text.contains("recursion limit") {
-        true => too_deep(),
+        true => Unusable::TooDeep,
         // The position does not refer to the original file.
-        false => damaged(format, text.split(" at line ").next().unwrap_or_default()),
+        false => Unusable::Damaged(format, text.split(" at line ").next().unwrap_or_default().into()),
     }
 }
 
@@ -121,7 +102,9 @@ impl<'de> Visitor<'de> for NodeVisitor {
                 "CTE Name" => node.cte = map.next_value()?,
                 "Parallel Aware" => name.is_parallel = map.next_value()?,
                 "Async Capable" => name.is_async = map.next_value()?,
-                "Function Name" | "Table Function Name" | "Tuplestore Name" => name.set("Function", map.next_value()?),
+                "Function Name" | "Table Function Name" | "Tuplestore Name" => {
+                    _ = name.parts.insert("Function".into(), map.next_value()?)
+                }
                 "Relation Name"
                 | "Schema"
                 | "Alias"
@@ -133,7 +116,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
                 | "Join Type"
                 | "Operation"
                 | "Strategy" => {
-                    name.set(&key, map.next_value()?);
+                    name.parts.insert(key.into(), map.next_value()?);
                 }
                 "Inner Unique" => node.inner_unique = map.next_value()?,
                 "Actual Total Time" => node.total_ms = map.next_value()?,
@@ -170,10 +153,6 @@ struct NameParts {
 }
 
 impl NameParts {
-    fn set(&mut self, key: &str, value: String) {
-        self.parts.insert(key.into(), value);
-    }
-
     fn get(&self, key: &str) -> Option<&str> {
         self.parts.get(key).map(String::as_str)
     }
@@ -264,12 +243,9 @@ mod tests {
 
     /// Returns the number of plans and the texts.
     fn contents(value: &str) -> (usize, Vec<String>) {
-        let (mut plans, mut texts) = (0, Vec::new());
-        each(value, "JSON", &mut |content| match content {
-            Content::Plan(plan, _) => plans += usize::from(plan.is_ok()),
-            Content::Text(text) => texts.push(text),
-        });
-        (plans, texts)
+        let mut plans = 0;
+        let texts = each(value, "JSON", &mut |plan, _| plans += usize::from(plan.is_ok()));
+        (plans, texts.into_iter().collect())
     }
 
     #[test]

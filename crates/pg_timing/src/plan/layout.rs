@@ -7,9 +7,9 @@
 //! Lost indentation follows from the kinds of nodes: EXPLAIN prints a node before its inputs, and the numbers of inputs of
 //! most kinds are known. An Append has inputs until they have all of its rows.
 
-use super::steps;
-use super::text::{ARROW, NodeLine, Ran, TextError, column, is_task, label, names_node, node_line};
+use super::text::{ARROW, NodeLine, column, is_task, label, names_node, node_line};
 use super::tree::{Node, inputs_of, is_append, is_known};
+use super::unusable::Unusable;
 
 /// A node's line has about 100 characters and its indentation, and no mail is narrower than 40 columns.
 const MAX_PARTS: usize = 12;
@@ -39,7 +39,6 @@ pub fn joined(plan: &str) -> String {
         let is_node = std::mem::take(&mut is_root) || begins_node(line.trim());
         let mut parts = vec![line];
         while let Some(&next) = lines.peek() {
-            steps::count(next.len());
             let continues = match is_node {
                 true => !is_complete(&parts, terminal) && !begins_node(next.trim()),
                 false => column(line) > root && !is_balanced(&parts.concat()) && node_line(next).is_none(),
@@ -65,7 +64,7 @@ pub fn joined(plan: &str) -> String {
 /// Returns whether the parts of a node's line have all of its figures.
 fn is_complete(parts: &[&str], terminal: Option<usize>) -> bool {
     match parts {
-        [line] => node_line(line).is_some_and(|node| node.ran != Ran::Unknown),
+        [line] => node_line(line).is_some_and(|node| node.node.loops.is_some()),
         parts => node_of(parts, terminal).is_some(),
     }
 }
@@ -113,7 +112,7 @@ fn node_of(parts: &[&str], terminal: Option<usize>) -> Option<String> {
         let before = dense[..figures].chars().count();
         let (at, _) = whole.char_indices().filter(|(_, c)| *c != ' ').nth(before)?;
         let line = format!("{}  {}", whole[..at].trim_end(), with_spaces(&whole[at..]));
-        node_line(&line).filter(|node| node.ran != Ran::Unknown).map(|node| (is_known(&node.node.kind), line))
+        node_line(&line).filter(|node| node.node.loops.is_some()).map(|node| (is_known(&node.node.kind), line))
     };
     let lines = [line(terminal), line(None)];
     let known = lines.iter().flatten().find(|(is_known, _)| *is_known);
@@ -182,29 +181,24 @@ impl Open {
     /// Returns whether a node can be its next input.
     fn needs(&self, next: Option<&Node>) -> Needs {
         let (own, next) = (self.node.all_rows(), next.map(Node::all_rows).unwrap_or_default());
-        match inputs_of(&self.node.kind) {
-            Some((least, most)) if least == most => {
-                if self.inputs < most {
-                    Needs::One
-                } else {
-                    Needs::None
-                }
+        let (least, most) = inputs_of(&self.node.kind).unwrap_or((0, usize::MAX));
+        let (must, can) = match is_append(&self.node.kind) {
+            true => {
+                let may_have = own.per_loop + own.rounding + next.rounding;
+                (own.per_loop > self.rows + own.rounding, self.rows + next.per_loop <= may_have)
             }
-            _ if is_append(&self.node.kind) && own.per_loop > self.rows + own.rounding => Needs::One,
-            _ if is_append(&self.node.kind)
-                && self.rows + next.per_loop > own.per_loop + own.rounding + next.rounding =>
-            {
-                Needs::None
-            }
-            Some((_, most)) if self.inputs >= most => Needs::None,
-            Some((least, _)) if self.inputs < least => Needs::One,
-            _ => Needs::Unknown,
+            false => (self.inputs < least, self.inputs < most),
+        };
+        match (must, can) {
+            (true, _) => Needs::One,
+            (false, false) => Needs::None,
+            (false, true) => Needs::Unknown,
         }
     }
 }
 
 /// Returns the plan's lines with the indentation that EXPLAIN prints.
-pub fn restored(plan: &str) -> Result<String, TextError> {
+pub fn restored(plan: &str) -> Result<String, Unusable> {
     let mut restored = String::with_capacity(2 * plan.len());
     let mut open: Vec<Open> = Vec::new();
     let mut label_above = None;
@@ -241,20 +235,20 @@ pub fn restored(plan: &str) -> Result<String, TextError> {
         }
     }
     match open.iter().find(|node| node.needs(None) == Needs::One && !is_append(&node.node.kind)) {
-        Some(lacking) => Err(TextError::NoTree(format!("{} has too few inputs", lacking.node.title()))),
+        Some(lacking) => Err(Unusable::LostIndentation(format!("{} has too few inputs", lacking.node.title()))),
         None => Ok(restored),
     }
 }
 
 /// Closes the nodes that have all of their inputs, and returns the column of the next one.
-fn place(open: &mut Vec<Open>, node: &Node, label: Option<&str>) -> Result<usize, TextError> {
+fn place(open: &mut Vec<Open>, node: &Node, label: Option<&str>) -> Result<usize, Unusable> {
     match label {
         Some(label) => open.truncate(owner(open, label)? + 1),
         None => close(open, node)?,
     }
     let Some(parent) = open.last_mut() else {
         let why = format!("{} has no place: nodes are missing, or are from several plans", node.title());
-        return Err(TextError::NoTree(why));
+        return Err(Unusable::LostIndentation(why));
     };
     if label.is_none() {
         parent.inputs += 1;
@@ -265,7 +259,7 @@ fn place(open: &mut Vec<Open>, node: &Node, label: Option<&str>) -> Result<usize
 
 /// Returns the node that defines a subplan. A SubPlan follows the inputs of the node that has it in a condition. Others are
 /// above the inputs of their node, and PostgreSQL numbers them after those within them.
-fn owner(open: &[Open], label: &str) -> Result<usize, TextError> {
+fn owner(open: &[Open], label: &str) -> Result<usize, Unusable> {
     let is_outside = |node: &&Open| node.number.is_none_or(|outer| number(label).is_none_or(|inner| outer > inner));
     let candidates: Vec<usize> = match label.starts_with("SubPlan") {
         true => open.iter().rposition(|node| node.conditions.contains(&format!("{label})"))).into_iter().collect(),
@@ -276,12 +270,12 @@ fn owner(open: &[Open], label: &str) -> Result<usize, TextError> {
     };
     match candidates[..] {
         [owner] => Ok(owner),
-        _ => Err(TextError::NoTree(format!("several nodes can have {label}"))),
+        _ => Err(Unusable::LostIndentation(format!("several nodes can have {label}"))),
     }
 }
 
 /// Closes the nodes that have all of their inputs.
-fn close(open: &mut Vec<Open>, node: &Node) -> Result<(), TextError> {
+fn close(open: &mut Vec<Open>, node: &Node) -> Result<(), Unusable> {
     while let Some(last) = open.last() {
         let waiting = || open.iter().rev().skip(1).find(|above| above.needs(Some(node)) != Needs::None);
         match last.needs(Some(node)) {
@@ -291,7 +285,10 @@ fn close(open: &mut Vec<Open>, node: &Node) -> Result<(), TextError> {
                 None => break,
                 Some(waiting) => {
                     let [first, second] = [last, waiting].map(|open| open.node.title());
-                    return Err(TextError::NoTree(format!("{} can be below {first} or below {second}", node.title())));
+                    return Err(Unusable::LostIndentation(format!(
+                        "{} can be below {first} or below {second}",
+                        node.title()
+                    )));
                 }
             },
         }
@@ -299,18 +296,8 @@ fn close(open: &mut Vec<Open>, node: &Node) -> Result<(), TextError> {
     Ok(())
 }
 
+/// Returns whether a line is one of those below the tree. None of them is a property of a node.
 fn is_total(text: &str) -> bool {
-    [
-        "Planning Time:",
-        "Planning time:",
-        "Execution Time:",
-        "Execution time:",
-        "Total runtime:",
-        "Settings:",
-        "JIT:",
-        "Planning:",
-        "Trigger ",
-    ]
-    .iter()
-    .any(|total| text.starts_with(total))
+    let totals = ["Planning", "Execution", "Total runtime:", "Settings:", "JIT:", "Trigger "];
+    totals.iter().any(|total| text.starts_with(total))
 }

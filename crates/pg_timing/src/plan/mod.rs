@@ -5,12 +5,10 @@
 //! estimates the overhead of a captured plan.
 
 pub mod attribution;
-pub mod errors;
 mod find;
 mod frame;
 mod json;
 mod layout;
-mod node;
 mod overhead;
 pub mod structured;
 mod subplans;
@@ -18,25 +16,27 @@ mod subplans;
 pub mod tests;
 pub mod text;
 pub mod tree;
-pub mod validate;
+pub mod unusable;
 pub mod writer;
 
-pub use crate::report::PlanSource as Source;
 pub use find::each_plan;
-pub use json::{QUOTES, plan as from_json};
-pub use node::{PlanNode, callees, callers_first};
-pub use overhead::{Analysis, ClockOf, Inputs, ServerClock, report};
-pub use tree::{Explained, Found, Node, Rows};
-pub use validate::{Selected, executed};
+pub use json::{is_quote, plan as from_json};
+pub use overhead::{ClockOf, Inputs, ServerClock, report};
+pub use tree::{Explained, Node, Rows};
+pub use unusable::{Unusable, executed};
 
-use crate::report::Range;
+use crate::report::{NS_PER_MS, Range};
 use crate::statistics::{median, median_error};
-use node::Callers;
 use std::collections::BTreeMap;
 
 /// A join of ten tables with thousands of partitions each has fewer nodes. A node takes about half a kilobyte of
 /// memory.
-pub const MAX_NODES: usize = 100_000;
+const MAX_NODES: usize = 100_000;
+/// A plan with more levels is damaged, and the tree's functions call themselves for each level.
+const MAX_DEPTH: usize = 500;
+
+/// A plan, or why something that looks like a plan cannot be used.
+pub type Found = Result<Explained, Unusable>;
 
 /// An executed plan with its tree flattened into a list. It is built once per run.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,12 +57,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns the plan with EXPLAIN's tree as a flat list. `execution_ms` is its execution time, which the caller has
-    /// checked.
-    pub fn new(explained: Explained, execution_ms: f64) -> Plan {
+    /// Returns the plan with EXPLAIN's tree as a flat list. The caller has checked its execution time.
+    pub fn new(explained: Explained) -> Plan {
         Plan {
             shape: explained.plan.shape(),
-            execution_ms,
+            execution_ms: explained.execution_ms.unwrap_or_default(),
             planning_ms: explained.planning_ms,
             other_calls: explained.other_calls(),
             uses_jit: explained.jit.is_some(),
@@ -101,6 +100,168 @@ impl Plan {
     }
 }
 
+/// A plan node with the figures that the correction needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanNode {
+    /// the node as EXPLAIN printed it; its `plans` are moved into the flat list
+    pub node: Node,
+    /// number of child nodes that are not subplans
+    pub inputs: usize,
+    /// child indexes from the root down, like `0.1`
+    pub path: String,
+    /// index of the node above in the printed tree
+    pub parent: Option<usize>,
+    /// index after the last node below this one
+    pub end: usize,
+    /// the nodes whose calls run this node; for subplans, not always the node above
+    pub callers: Callers,
+    /// each row is a call. Nodes of extensions and of PostgreSQL's relatives may run what is below them in another way
+    pub rows_are_calls: bool,
+    /// number of processes that ran the node in parallel, on average
+    pub processes: f64,
+    /// calls of all processes
+    pub all_calls: Range,
+    /// calls per process, on average
+    pub calls: Range,
+    /// time that EXPLAIN ANALYZE reported, per process on average; `None` without timing
+    pub reported_ms: Option<f64>,
+    /// maximum rounding error of `reported_ms`, over all loops
+    pub rounding_ms: f64,
+}
+
+/// The nodes that run a node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Callers {
+    /// index of each caller, and the estimated part of the node's time that is within its time. The parts add up to 1
+    pub parts: Vec<(usize, f64)>,
+    /// only these nodes can have run it
+    pub are_certain: bool,
+}
+
+impl Callers {
+    pub fn one(caller: usize, is_certain: bool) -> Callers {
+        Callers { parts: vec![(caller, 1.0)], are_certain: is_certain }
+    }
+
+    /// Returns the caller, if only one node can have run the node.
+    pub fn only(&self) -> Option<usize> {
+        if let ([(caller, _)], true) = (&self.parts[..], self.are_certain) { Some(*caller) } else { None }
+    }
+
+    /// Returns whether several nodes have run parts of the node, and the plan does not show how large they are.
+    pub fn are_several(&self) -> bool {
+        self.parts.len() > 1
+    }
+}
+
+impl PlanNode {
+    /// Returns whether the node was executed. A node without a loop count is assumed to be executed.
+    pub fn was_executed(&self) -> bool {
+        self.node.loops.is_none_or(|loops| loops > 0.0)
+    }
+
+    /// Returns the reported time in ms, or 0 if the plan was not timed.
+    pub fn reported_or_zero_ms(&self) -> f64 {
+        self.reported_ms.unwrap_or(0.0)
+    }
+}
+
+/// Returns the processes without the leader, at least 1.
+fn workers(processes: f64) -> f64 {
+    (processes - 1.0).max(1.0)
+}
+
+/// Returns, for each node, the nodes that it calls, and which part of their time is within its time.
+pub fn callees(nodes: &[PlanNode]) -> Vec<Vec<(usize, f64)>> {
+    let mut callees = vec![Vec::new(); nodes.len()];
+    for (index, node) in nodes.iter().enumerate() {
+        node.callers.parts.iter().for_each(|&(caller, part)| callees[caller].push((index, part)));
+    }
+    callees
+}
+
+/// Returns the nodes in an order in which each node comes after all nodes that call it. Nodes that call each other in a
+/// circle are missing.
+pub fn callers_first(nodes: &[PlanNode]) -> Vec<usize> {
+    let callees = callees(nodes);
+    let mut missing: Vec<usize> = nodes.iter().map(|node| node.callers.parts.len()).collect();
+    let mut order: Vec<usize> = (0..nodes.len()).filter(|&node| missing[node] == 0).collect();
+    let mut done = 0;
+    while let Some(&node) = order.get(done) {
+        done += 1;
+        for &(callee, _) in &callees[node] {
+            missing[callee] -= 1;
+            if missing[callee] == 0 {
+                order.push(callee);
+            }
+        }
+    }
+    order
+}
+
+/// These nodes return all their results in one call.
+const ONE_CALL_PER_LOOP: [&str; 4] = ["Hash", "Bitmap Index Scan", "BitmapAnd", "BitmapOr"];
+
+/// Returns the calls that `parent` made to `child`, over all processes. `is_inner`: it is not the first input.
+///
+/// Each loop needs one call per row, and one more that finds the end. A parent that needs only one row does not
+/// look for the end.
+fn calls(parent: Option<&Node>, child: &Node, is_inner: bool) -> Range {
+    let loops = child.loops.unwrap_or(0.0);
+    let Rows { per_loop: rows, rounding } = child.rows.unwrap_or_default();
+    if ONE_CALL_PER_LOOP.contains(&child.kind.as_str()) {
+        return Range::exactly(loops);
+    }
+    // A foreign server that modifies the rows directly needs one call, unless it returns rows.
+    if child.kind == "Foreign Scan" && child.name.starts_with("Foreign ") && !child.name.starts_with("Foreign Scan") {
+        let high = loops * (rows + rounding + 1.0);
+        let returns_rows = parent.and_then(|parent| parent.rows).is_some_and(|rows| rows.per_loop > 0.0);
+        return Range { low: loops, estimate: if returns_rows { high } else { loops }, high };
+    }
+    let rounding = if loops > 1.0 { rounding } else { 0.0 };
+    let needs_one_row = is_inner
+        && parent.is_some_and(|parent| {
+            let finds_one = [" Semi Join", " Anti Join"].iter().any(|join| parent.name.ends_with(join));
+            parent.kind == "Nested Loop" && (parent.inner_unique || finds_one)
+        });
+    // A Limit or an EXISTS may stop before the node below it finds the end. The plan does not show that.
+    let low = (rows - rounding).max(1.0);
+    Range {
+        low: loops * low,
+        estimate: loops * if needs_one_row { rows.max(1.0) } else { rows + 1.0 },
+        high: loops * (rows + rounding + 1.0),
+    }
+}
+
+/// Returns the calls of a node whose rows may not be calls: from none to those that its time allows.
+fn possible_calls(calls: &Range, node: &Node) -> Range {
+    /// The fastest timed call of any published plan took 3.3 ns more than an untimed one (PostgreSQL 19, TSC).
+    const FASTEST_CALL_NS: f64 = 3.0;
+    /// EXPLAIN rounds the time of a loop to this.
+    const STEP_MS: f64 = 0.001;
+    let loops = node.loops.unwrap_or(0.0);
+    let longest_ns = (node.total_ms.unwrap_or(0.0) + STEP_MS) * loops * NS_PER_MS;
+    let most = longest_ns / FASTEST_CALL_NS;
+    Range { low: 0.0, estimate: calls.estimate.min(most), high: calls.high.min(most) }
+}
+
+/// Returns the calls of one process.
+///
+/// The upper bound assumes that the leader only collected the workers' rows, so the workers made all calls.
+fn per_process(calls: Range, processes: f64) -> Range {
+    Range { low: calls.low / processes, estimate: calls.estimate / processes, high: calls.high / workers(processes) }
+}
+
+/// Returns the number of processes that ran the input of a Gather, on average. Each ran it once per loop.
+///
+/// `Workers Launched` is not used: it describes the last loop only, and the leader may not have taken part.
+fn processes_below_gather(input: &Node, gather: &Node) -> f64 {
+    match (input.loops, gather.loops) {
+        (Some(input_loops), Some(gather_loops)) if gather_loops > 0.0 => (input_loops / gather_loops).max(1.0),
+        _ => 1.0,
+    }
+}
+
 /// Returns the 95% margin of the median of `part_ms`, in ms. `part_ms` returns a part of the root's time.
 ///
 /// The margin comes from the runs' shares of their own root, because the machine's speed cancels in a share.
@@ -119,38 +280,28 @@ fn flatten(root: Node) -> Vec<PlanNode> {
     nodes
 }
 
-/// Where a node is below its parent.
-struct Place {
-    parent: usize,
-    /// number of inputs before it
-    inputs_before: usize,
-}
-
-fn add(nodes: &mut Vec<PlanNode>, mut node: Node, place: Option<Place>, path: String, processes: f64) {
+/// Adds a node and those below it. `place`: its parent, and the number of the parent's inputs before it.
+fn add(nodes: &mut Vec<PlanNode>, mut node: Node, place: Option<(usize, usize)>, path: String, processes: f64) {
     /// EXPLAIN prints the time of one loop in ms with three decimals.
     const ROUNDING_MS: f64 = 0.0005;
     let children = std::mem::take(&mut node.plans);
-    let parent = place.as_ref().map(|place| &nodes[place.parent]);
+    let parent = place.map(|(parent, _)| &nodes[parent]);
     let rows_are_calls = tree::is_known(&node.kind) && parent.is_none_or(|parent| parent.rows_are_calls);
-    let is_inner = place.as_ref().is_some_and(|place| place.inputs_before > 0);
-    let parent_node = parent.map(|parent| &parent.node);
-    let all_calls = if rows_are_calls {
-        node::calls(parent_node, &node, is_inner)
-    } else {
-        node::possible_calls(&node::calls(parent_node, &node, is_inner), &node)
-    };
+    let is_inner = node.subplan.is_none() && place.is_some_and(|(_, inputs_before)| inputs_before > 0);
+    let all_calls = calls(parent.map(|parent| &parent.node), &node, is_inner);
+    let all_calls = if rows_are_calls { all_calls } else { possible_calls(&all_calls, &node) };
     let loops = node.loops.unwrap_or(0.0);
     let index = nodes.len();
     nodes.push(PlanNode {
         inputs: children.iter().filter(|child| child.subplan.is_none()).count(),
         path: path.clone(),
-        parent: place.as_ref().map(|place| place.parent),
+        parent: place.map(|(parent, _)| parent),
         end: index + 1,
-        callers: place.map_or_else(Callers::default, |place| Callers::one(place.parent, node.subplan.is_none())),
+        callers: place.map_or_else(Callers::default, |(parent, _)| Callers::one(parent, node.subplan.is_none())),
         rows_are_calls,
         processes,
         all_calls,
-        calls: node::per_process(all_calls, processes),
+        calls: per_process(all_calls, processes),
         reported_ms: node.total_ms.map(|ms| ms * loops / processes),
         rounding_ms: ROUNDING_MS * loops / processes,
         node,
@@ -160,34 +311,10 @@ fn add(nodes: &mut Vec<PlanNode>, mut node: Node, place: Option<Place>, path: St
         let gather = &nodes[index].node;
         // Only the leader runs the subplans of a Gather.
         let below_gather = gather.is_gather() && child.subplan.is_none();
-        let processes = if below_gather { node::processes_below_gather(&child, gather) } else { processes };
-        let is_input = child.subplan.is_none();
-        let place = Place { parent: index, inputs_before: if is_input { inputs_before } else { 0 } };
-        add(nodes, child, Some(place), format!("{path}.{n}"), processes);
-        inputs_before += usize::from(is_input);
+        let processes = if below_gather { processes_below_gather(&child, gather) } else { processes };
+        let place = Some((index, inputs_before));
+        inputs_before += usize::from(child.subplan.is_none());
+        add(nodes, child, place, format!("{path}.{n}"), processes);
     }
     nodes[index].end = nodes.len();
-}
-
-/// Counts the steps of a computation, so that tests can compare inputs of two sizes without measuring time.
-pub mod steps {
-    #[cfg(test)]
-    thread_local! {
-        static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-    }
-
-    /// Adds steps of work. Does nothing outside of tests.
-    pub fn count(steps: usize) {
-        #[cfg(test)]
-        STEPS.set(STEPS.get() + steps);
-        _ = steps;
-    }
-
-    /// Returns the steps that `work` makes.
-    #[cfg(test)]
-    pub fn of(work: impl FnOnce()) -> usize {
-        let before = STEPS.get();
-        work();
-        STEPS.get() - before
-    }
 }

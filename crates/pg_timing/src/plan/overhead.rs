@@ -2,21 +2,20 @@
 //! from the read cost of its clock, or from the statement's time without EXPLAIN.
 
 use super::attribution::{Charge, attribute};
-use super::errors;
-use super::node::workers;
 use super::tree::Explained;
-use super::validate::{Selected, check_run};
-use super::{Node, Plan, PlanNode, callees};
+use super::unusable::{ONLY_PLAIN_TIME, Unusable, check_run};
+use super::{Node, Plan, PlanNode, callees, workers};
 use crate::error::Error;
+use crate::human::{count, duration};
 use crate::report::compare::why_busy;
 use crate::report::{
-    CallCost, Capture, ClockReport, ExplainReport, ExplainedNode, MS_PER_NS, PlanFormat, Range, Report, SYSTEM,
+    CallCost, Capture, ClockReport, ExplainReport, MS_PER_NS, NS_PER_MS, PlanFormat, Range, Report, SYSTEM,
 };
 use crate::statistics::RUN_TO_RUN_VARIATION;
 use std::collections::BTreeSet;
 
 /// The clock of the plan's server.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ServerClock {
     pub read_ns: f64,
     /// what timing adds to a call of a small function, if it was measured
@@ -54,13 +53,7 @@ impl ServerClock {
     /// Returns the clock that the server reads, with the read cost that the user gave.
     pub fn given(read_ns: f64, plan: &Explained) -> ServerClock {
         let is_system = clock_source(plan) != Some(TSC_SOURCE);
-        ServerClock {
-            read_ns,
-            timed_call_ns: None,
-            system_read_ns: is_system.then_some(read_ns),
-            cpus: None,
-            note: None,
-        }
+        ServerClock { read_ns, system_read_ns: is_system.then_some(read_ns), ..ServerClock::default() }
     }
 
     /// Returns the clock that the plan's server read, from the report of its host. The plan's settings select it.
@@ -68,7 +61,7 @@ impl ServerClock {
         if host.clocks.iter().any(|clock| clock.name == CNTVCT) {
             return Err(Error::new(
                 "the host report is from an AArch64 processor, but the costs of timed calls were measured on x86-64 only",
-                errors::ONLY_PLAIN_TIME,
+                ONLY_PLAIN_TIME,
             ));
         }
         let source = clock_source(plan);
@@ -116,139 +109,87 @@ pub struct Inputs<'a> {
     pub document: Option<PlanFormat>,
 }
 
-/// Estimates the time without overhead of a plan.
-pub fn report(selected: Selected, inputs: &Inputs) -> Result<ExplainReport, Error> {
-    let Selected { explained, execution_ms, plans, taken, source, notes } = selected;
-    let report = Analysis::of(explained, execution_ms, inputs)?.report(plans, taken, notes);
-    Ok(ExplainReport { document: source.filter(|_| inputs.document.is_some()), ..report })
+/// Estimates the time without overhead of a plan whose execution time is known. `needs_nodes`: also of each node.
+pub fn report(mut explained: Explained, inputs: &Inputs, needs_nodes: bool) -> Result<ExplainReport, Unusable> {
+    let clock = match inputs.clock {
+        Some(_) if explained.uses_fast_timing() => return Err(Unusable::FastTimed),
+        Some(clock_of) => Some(clock_of(&explained).map_err(Unusable::Clock)?),
+        None => None,
+    };
+    let counts_buffers = explained.plan.any(&|node| node.has_buffers);
+    let (source, mut notes) = (explained.source.take(), std::mem::take(&mut explained.notes));
+    let plan = Plan::new(explained);
+    check_run(&plan)?;
+    let reported_ms = plan.execution_ms;
+    let expected = clock.as_ref().map(|clock| Expected::of(&plan, clock, counts_buffers)).transpose()?;
+    let measured = inputs.plain_ms.map(|plain_ms| measured(plain_ms, &plan, &mut notes)).transpose()?;
+    let by_calls = expected.as_ref().map(|expected| expected.overhead);
+    let contradiction = measured.zip(by_calls).filter(|(one, other)| one.high < other.low || one.low > other.high);
+    let (overhead, unexplained_ms) = match contradiction {
+        // The given time may be from a faster or slower run, or the cost from another clock. What the calls cannot cost is not
+        // overhead.
+        Some((measured, by_calls)) => {
+            let estimate = measured.estimate.min(by_calls.high);
+            notes.push("the given time contradicts the expected cost of the calls: the interval covers both".into());
+            let both = Range { low: measured.low.min(by_calls.low), estimate, high: measured.high.max(by_calls.high) };
+            (both, measured.estimate - estimate)
+        }
+        None => (measured.or(by_calls).unwrap_or(Range { low: 0.0, estimate: 0.0, high: reported_ms }), 0.0),
+    };
+    let corrected_ms = overhead.rest_of(reported_ms);
+    let calls = plan.calls_per_process();
+    let clock_ms = match &expected {
+        Some(expected) => overhead.clamp(0.0, expected.overhead.high).times(expected.cost.clock_part()),
+        None => {
+            let counting_ms = calls.high * CallCost::max_counting_ns(counts_buffers) * MS_PER_NS;
+            Range::between((overhead.low - counting_ms).max(0.0), overhead.high)
+        }
+    };
+    let clock_ms = Range { estimate: clock_ms.estimate.min(overhead.estimate), ..clock_ms };
+    let charge = Charge { reported: reported_ms, whole: corrected_ms, calls: calls.estimate, clock: clock_ms.estimate };
+    let nodes = if needs_nodes { attribute(std::slice::from_ref(&plan), &charge) } else { Vec::new() };
+    let clock_note = clock.as_ref().and_then(|clock| clock.note.clone());
+    notes.extend(clock_note.clone());
+    notes.extend(plan_notes(&plan));
+    let capture = Capture {
+        calls: plan.all_calls(),
+        read_ns: clock.as_ref().map(|clock| clock.read_ns),
+        timed_call_ns: clock.as_ref().and_then(|clock| clock.timed_call_ns),
+        expected_call_ns: expected.map(|expected| expected.per_call_ns),
+        given_plain_ms: inputs.plain_ms,
+        clock_share: clock_ms.times(1.0 / reported_ms.max(f64::MIN_POSITIVE)),
+        clock_note,
+        ..Capture::default()
+    };
+    Ok(ExplainReport {
+        statement: plan.query,
+        clock_share: capture.clock_share.estimate,
+        capture: Some(capture),
+        notes,
+        nodes,
+        settings: plan.settings,
+        document: source,
+        ..ExplainReport::of(reported_ms, corrected_ms, clock_ms.estimate, unexplained_ms)
+    })
 }
 
-/// A plan, and the parts of its time.
-pub struct Analysis {
-    pub plan: Plan,
-    /// this run's time without its timing
-    pub corrected_ms: Range,
-    /// time of the clock reads
-    pub clock_ms: Range,
-    unexplained_ms: f64,
-    expected: Option<Expected>,
-    given: Option<Given>,
-    is_contradiction: bool,
-}
-
-/// The statement's time without EXPLAIN, as the user gave it.
-struct Given {
-    plain_ms: f64,
-    baseline: Range,
-    may_include_planning: bool,
-}
-
-impl Analysis {
-    /// Estimates the overhead of a plan that took `reported_ms`.
-    pub fn of(explained: Explained, reported_ms: f64, inputs: &Inputs) -> Result<Analysis, Error> {
-        let clock = match inputs.clock {
-            Some(_) if explained.uses_fast_timing() => return Err(errors::timed_by_fast_timing()),
-            Some(clock_of) => Some(clock_of(&explained)?),
-            None => None,
-        };
-        let counts_buffers = explained.plan.any(&|node| node.has_buffers);
-        let plan = Plan::new(explained, reported_ms);
-        check_run(&plan)?;
-        let expected = clock.map(|clock| Expected::of(&plan, clock, counts_buffers)).transpose()?;
-        let given = inputs.plain_ms.map(|plain_ms| Given::of(plain_ms, &plan)).transpose()?;
-        let without = |overhead_ms: f64| (reported_ms - overhead_ms).max(0.0);
-        let computed = expected.as_ref().map(|expected| {
-            let Range { low, estimate, high } = expected.overhead;
-            Range { low: without(high), estimate: without(estimate), high: without(low) }
-        });
-        let (corrected_ms, is_contradiction) = match (given.as_ref().map(|given| given.baseline), computed) {
-            (Some(given), Some(computed)) => both(given, computed),
-            (Some(one), None) | (None, Some(one)) => (one, false),
-            (None, None) => return Err(errors::unknown_clock(false)),
-        };
-        // The calls cannot explain it. The given baseline may be from a faster run.
-        let unexplained_ms =
-            expected.as_ref().map_or(0.0, |expected| without(corrected_ms.estimate + expected.overhead.high));
-        let clock_ms = clock_ms(&plan, &corrected_ms, expected.as_ref(), unexplained_ms, counts_buffers);
-        Ok(Analysis { plan, corrected_ms, clock_ms, unexplained_ms, expected, given, is_contradiction })
+/// Returns what the user should know about the plan.
+fn plan_notes(plan: &Plan) -> Vec<String> {
+    let mut notes: Vec<String> = other_nodes(plan).into_iter().collect();
+    let hidden: u32 = plan.nodes.iter().filter_map(|node| node.node.hidden_tasks).sum();
+    if hidden > 0 {
+        notes.push(format!(
+            "Citus does not show all tasks: {hidden} tasks are not in the plan, and neither are their calls"
+        ));
     }
-
-    /// Returns the relative error that the overhead of all plans of the server has in common.
-    pub fn common_error(&self) -> f64 {
-        self.expected.as_ref().map_or(0.0, |expected| expected.cost.common_error())
+    if plan.uses_jit {
+        notes.push("JIT compilation ran; all figures include its time".into());
     }
-
-    /// Returns what the user should know about the clock.
-    pub fn clock_note(&self) -> Option<&str> {
-        self.expected.as_ref()?.clock.note.as_deref()
+    if plan.any(|node| node.has_io_times) {
+        let why = "it reads the clock for each block read or written; that overhead is not included";
+        notes.push(format!("track_io_timing was on: {why}"));
     }
-
-    /// Returns every node with its corrected time, in the order of the tree.
-    pub fn nodes(&self) -> Vec<ExplainedNode> {
-        let charge = Charge {
-            reported: self.plan.execution_ms,
-            whole: self.corrected_ms,
-            calls: self.plan.calls_per_process().estimate,
-            clock: self.clock_ms.estimate,
-            unexplained: self.unexplained_ms,
-        };
-        attribute(std::slice::from_ref(&self.plan), &charge)
-    }
-
-    /// Returns the report of plan number `taken` of `plans`.
-    pub fn report(self, plans: usize, taken: usize, selection_notes: Vec<String>) -> ExplainReport {
-        let nodes = self.nodes();
-        let notes = selection_notes.into_iter().chain(self.notes()).collect();
-        let reported = self.plan.execution_ms;
-        let report = ExplainReport::of(reported, self.corrected_ms, self.clock_ms.estimate, self.unexplained_ms);
-        let per_call_ns =
-            report.overhead_share * reported / self.plan.calls_per_process().estimate.max(1.0) / MS_PER_NS;
-        let (given, clock) = (self.given.as_ref(), self.expected.as_ref().map(|expected| &expected.clock));
-        let capture = Capture {
-            plans,
-            taken,
-            place: None,
-            is_nested: false,
-            calls: self.plan.all_calls(),
-            read_ns: clock.map(|clock| clock.read_ns),
-            timed_call_ns: clock.and_then(|clock| clock.timed_call_ns),
-            expected_call_ns: self.expected.as_ref().map(|expected| expected.per_call_ns),
-            given_plain_ms: given.map(|given| given.plain_ms),
-            plain_may_include_planning: given.is_some_and(|given| given.may_include_planning),
-            inputs_contradict: self.is_contradiction,
-            implied_call_ns: given.map(|_| per_call_ns),
-            clock_share: self.clock_ms.times(1.0 / reported.max(f64::MIN_POSITIVE)),
-        };
-        ExplainReport {
-            statement: self.plan.query,
-            capture: Some(capture),
-            notes,
-            nodes,
-            settings: self.plan.settings,
-            ..report
-        }
-    }
-
-    /// Returns what the user should know about the figures.
-    fn notes(&self) -> Vec<String> {
-        let plan = &self.plan;
-        let mut notes: Vec<String> = self.clock_note().map(String::from).into_iter().collect();
-        notes.extend(other_nodes(plan));
-        let hidden: u32 = plan.nodes.iter().filter_map(|node| node.node.hidden_tasks).sum();
-        if hidden > 0 {
-            notes.push(format!(
-                "Citus does not show all tasks: {hidden} tasks are not in the plan, and neither are their calls"
-            ));
-        }
-        if plan.uses_jit {
-            notes.push("JIT compilation ran; all figures include its time".into());
-        }
-        if plan.any(|node| node.has_io_times) {
-            let why = "it reads the clock for each block read or written; that overhead is not included";
-            notes.push(format!("track_io_timing was on: {why}"));
-        }
-        notes
-    }
+    notes
 }
 
 /// Returns a note about nodes whose rows may not be calls. It names the topmost of them.
@@ -268,122 +209,81 @@ fn short_name(node: &Node) -> &str {
     if node.kind == "Custom Scan" { node.name.split(" on ").next().unwrap_or_default() } else { &node.kind }
 }
 
-impl Given {
-    /// Returns the baseline that the user gave, with the run-to-run variation.
-    ///
-    /// psql's \timing includes planning, and the execution time does not. But a prepared statement may have been planned
-    /// before. If planning exceeds the variation, both are possible.
-    fn of(plain_ms: f64, plan: &Plan) -> Result<Given, Error> {
-        let planning = plan.planning_ms.unwrap_or(0.0);
-        // A shorter time cannot include planning.
-        let least = if planning < plain_ms { plain_ms - planning } else { plain_ms };
-        let (low, high) = (least * (1.0 - RUN_TO_RUN_VARIATION), plain_ms / (1.0 - RUN_TO_RUN_VARIATION));
-        if low > plan.execution_ms {
-            return Err(errors::plain_time_too_long(plain_ms, plan.execution_ms));
-        }
-        let may_include_planning = planning < plain_ms && planning > RUN_TO_RUN_VARIATION * plain_ms;
-        // This run without its timing took no longer than with it.
-        let at_most = |ms: f64| ms.min(plan.execution_ms);
-        let baseline = match may_include_planning {
-            true => Range::between(low, at_most(high)),
-            false => Range { low, estimate: at_most(least), high: at_most(high) },
-        };
-        Ok(Given { plain_ms, baseline, may_include_planning })
+/// Returns the overhead in ms, from the time without EXPLAIN that the user gave, with the run-to-run variation.
+///
+/// psql's \timing includes planning, and the execution time does not. But a prepared statement may have been planned before,
+/// so both are possible.
+fn measured(plain_ms: f64, plan: &Plan, notes: &mut Vec<String>) -> Result<Range, Unusable> {
+    // A shorter time cannot include planning.
+    let planning = plan.planning_ms.filter(|planning| *planning < plain_ms).unwrap_or(0.0);
+    let least = (plain_ms - planning) * (1.0 - RUN_TO_RUN_VARIATION);
+    if least > plan.execution_ms {
+        let what = format!(
+            "--plain-ms says {plain_ms} ms without EXPLAIN, but EXPLAIN ANALYZE took only {} ms",
+            plan.execution_ms
+        );
+        let hint = "the plain time may be from another run, or include sending rows; time it with \\o /dev/null or SELECT \
+                    count(*) FROM (...)";
+        return Err(Unusable::Clock(Error::new(what, hint)));
     }
-}
-
-/// Returns the baseline that the user gave, and whether it contradicts the one that the clock's cost predicts. Then its interval
-/// covers both: the given time may be from a faster or slower run, or the cost from another clock.
-fn both(given: Range, computed: Range) -> (Range, bool) {
-    match given.low > computed.high || given.high < computed.low {
-        true => (Range { low: given.low.min(computed.low), high: given.high.max(computed.high), ..given }, true),
-        false => (given, false),
+    if planning > RUN_TO_RUN_VARIATION * plain_ms {
+        notes.push(format!("the given {plain_ms} ms may include planning, which is not in the reported time"));
     }
-}
-
-/// Returns the time of all clock reads. If the user gave the baseline, it is at most the whole overhead, and at most
-/// the highest cost of the reads.
-fn clock_ms(
-    plan: &Plan,
-    baseline: &Range,
-    expected: Option<&Expected>,
-    unexplained: f64,
-    buffers_counted: bool,
-) -> Range {
-    let calls = plan.calls_per_process();
-    let max_counting = calls.high * CallCost::max_counting_ns(buffers_counted) * MS_PER_NS;
-    let mut low = (plan.execution_ms - baseline.high - max_counting).max(0.0);
-    let mut high = (plan.execution_ms - baseline.low).max(0.0);
-    let mut estimate = None;
-    if let Some(expected) = expected {
-        high = high.min(expected.clock_ms.high);
-        // Overhead beyond the highest cost of the reads is not clock time, so it does not raise the lower bound.
-        low = if low <= high { low.max(expected.clock_ms.low) } else { expected.clock_ms.low };
-        estimate = Some(expected.clock_ms.estimate);
-    }
-    low = low.min(high);
-    let explained = (plan.execution_ms - baseline.estimate - unexplained).max(0.0);
-    let estimate = estimate.unwrap_or((low + high) / 2.0).clamp(low, high).min(explained);
-    Range { low: low.min(estimate), estimate, high }
+    // This run without its timing took no longer than with it.
+    let most = (plain_ms / (1.0 - RUN_TO_RUN_VARIATION)).min(plan.execution_ms);
+    Ok(Range::between(plan.execution_ms - most, plan.execution_ms - least))
 }
 
 /// The overhead that the cost of a timed call predicts.
 struct Expected {
-    clock: ServerClock,
     cost: CallCost,
-    /// time of the clock reads
-    clock_ms: Range,
-    /// time of the clock reads, row counting and buffer counting
+    /// time of the clock reads, row counting and buffer counting, in ms
     overhead: Range,
     /// overhead of one call
     per_call_ns: Range,
 }
 
-/// The processor overlaps the reads of the TSC with other work. A published plan of PostgreSQL 19 shows 3.3 ns per call, where
-/// two reads alone take 23: 0.14 of it. With the counting of rows it was 0.22.
-const LEAST_TSC_READS: f64 = 0.2 * 2.0;
-
 impl Expected {
     /// Returns the overhead that the calls of all processes predict, within the limits that the plan sets.
-    fn of(plan: &Plan, clock: ServerClock, counts_buffers: bool) -> Result<Expected, Error> {
+    fn of(plan: &Plan, clock: &ServerClock, counts_buffers: bool) -> Result<Expected, Unusable> {
         let cost = CallCost::new(clock.read_ns, clock.timed_call_ns, clock.system_read_ns, counts_buffers);
         let per_process = plan.calls_per_process().low;
         let least_ms = per_process * cost.least_clock_ns() * MS_PER_NS;
         if least_ms > plan.execution_ms {
-            return Err(errors::read_cost_too_high(per_process, clock.read_ns, least_ms, plan.execution_ms));
+            return Err(read_cost_too_high(per_process, clock.read_ns, least_ms, plan.execution_ms));
         }
         let cpus = clock.cpus.map(|cpus| cpus as f64);
         let on_a_cpu = plan.nodes.iter().map(|node| calls_on_a_cpu(node, cpus));
         let calls = on_a_cpu.fold(Range::exactly(plan.other_calls), |sum, calls| sum + calls);
         let per_call = cost.clock_ns() + cost.counting_ns();
-        let in_plan = |ns: f64| {
-            let range = calls.times(ns * MS_PER_NS);
-            with_margin(range, cost.error_ms(range.estimate, plan.execution_ms))
-        };
-        let (clock_ms, overhead) = (in_plan(cost.clock_ns()), in_plan(per_call));
+        let range = calls.times(per_call * MS_PER_NS);
+        let overhead = with_margin(range, cost.error_ms(range.estimate, plan.execution_ms));
         let most = longest_overhead_ms(plan, &cost);
-        let least_call_ns = if clock.is_tsc() { LEAST_TSC_READS * clock.read_ns } else { f64::INFINITY };
+        let least_call_ns = if clock.is_tsc() { cost.least_tsc_ns() } else { f64::INFINITY };
         // If the plan allows less overhead than the estimate, its calls were cheaper than usual.
         let least_tsc = if clock.is_tsc() { per_process * least_call_ns * MS_PER_NS } else { f64::INFINITY };
         let low = overhead.low.min(most * (1.0 - cost.error()).max(0.0)).min(least_tsc);
         // A normal distribution that ends at its mean has its median a third of the 95% margin below the mean.
         let estimate = overhead.estimate.min(most - (most - low) / 3.0);
-        let high = overhead.high.min(most);
-        // If the plan limits the overhead, the clock reads keep their share of it.
-        let share = |clock: f64, overhead: f64| if overhead > 0.0 { clock / overhead } else { 0.0 };
         let per_call_ns = with_margin(Range::exactly(per_call), cost.error() * per_call);
         Ok(Expected {
-            clock_ms: Range {
-                low: low * share(clock_ms.low, overhead.low),
-                estimate: estimate * share(clock_ms.estimate, overhead.estimate),
-                high: high.min(clock_ms.high),
-            },
-            overhead: Range { low, estimate, high },
+            overhead: Range { low, estimate, high: overhead.high.min(most) },
             per_call_ns: Range { low: per_call_ns.low.min(least_call_ns), ..per_call_ns },
-            clock,
             cost,
         })
     }
+}
+
+fn read_cost_too_high(calls: f64, read_ns: f64, least_ms: f64, reported_ms: f64) -> Unusable {
+    let what = format!(
+        "{} {} with clock reads of {} take at least {}, but the plan took {}",
+        count(calls as u64),
+        if calls == 1.0 { "call" } else { "calls" },
+        duration(read_ns),
+        duration(least_ms * NS_PER_MS),
+        duration(reported_ms * NS_PER_MS)
+    );
+    Unusable::Clock(Error::new(what, "this read cost does not belong to the clock that timed the plan"))
 }
 
 /// Returns the range, wider by the margin of an independent error.

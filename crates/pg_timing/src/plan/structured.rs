@@ -1,8 +1,7 @@
 //! Plans in YAML and XML. They are rewritten as the text of EXPLAIN's JSON: a log can have gigabytes of them, and a tree of
 //! their values takes twice as long.
 
-use super::errors::damaged;
-use crate::error::Error;
+use super::unusable::Unusable;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use serde::de::IgnoredAny;
@@ -61,7 +60,7 @@ impl Structured {
     }
 
     /// Returns the text that EXPLAIN's JSON has for a plan.
-    pub fn as_json(self, text: &str) -> Result<String, Error> {
+    pub fn as_json(self, text: &str) -> Result<String, Unusable> {
         let text = without_indentation(text);
         match self {
             Structured::Yaml => yaml_as_json(&text),
@@ -172,13 +171,13 @@ fn is_json(text: &str) -> bool {
 
 /// Returns the JSON text of EXPLAIN's YAML. EXPLAIN writes a small part of YAML: one key or element per line, two spaces per
 /// level, and strings in quotation marks with JSON's escapes.
-fn yaml_as_json(yaml: &str) -> Result<String, Error> {
+fn yaml_as_json(yaml: &str) -> Result<String, Unusable> {
     let mut json = Json::within(Element::new("", None), yaml.len());
     for line in yaml.lines() {
         let text = line.trim_start_matches(' ');
         if !text.is_empty() {
             let is_read = json.yaml_line(line.len() - text.len(), text.trim_end()).is_some();
-            is_read.then_some(()).ok_or_else(|| damaged("YAML", &format!("the line {text:?}")))?;
+            is_read.then_some(()).ok_or_else(|| Unusable::Damaged("YAML", format!("the line {text:?}")))?;
         }
     }
     while !json.open.is_empty() {
@@ -230,8 +229,8 @@ fn key_and_value(text: &str) -> Option<(&str, &str)> {
 
 /// Returns the JSON text of an `<explain>` element. EXPLAIN writes each statement as a `<Query>`, so its JSON is a list.
 /// auto_explain writes one statement without that element, so its JSON is an object.
-fn xml_as_json(xml: &str) -> Result<String, Error> {
-    let damaged = |why: &str| damaged("XML", why);
+fn xml_as_json(xml: &str) -> Result<String, Unusable> {
+    let damaged = |why: &str| Unusable::Damaged("XML", why.into());
     let mut reader = Reader::from_str(xml);
     let mut json = Json { out: String::with_capacity(xml.len()), open: Vec::new() };
     // since the last begin or end of an element
@@ -355,7 +354,7 @@ mod tests {
         assert_eq!(Structured::Xml.length("<explain>"), 9);
     }
 
-    fn value(json: Result<String, Error>) -> Value {
+    fn value(json: Result<String, Unusable>) -> Value {
         serde_json::from_str(&json.unwrap()).unwrap()
     }
 

@@ -3,10 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::node::{Callers, PlanNode, callees, callers_first};
-use super::steps;
 use super::tree::{is_append, parameters_of_init_plan};
-use std::collections::HashMap;
+use super::{Callers, PlanNode, callees, callers_first};
+use std::collections::{HashMap, HashSet};
 
 /// Maximum number of subplans with one name at one place. No real plan has more. If there are more, all of them keep
 /// the caller that EXPLAIN shows. Without the limit, a file in which all subplans and all conditions have one name
@@ -55,10 +54,29 @@ fn divide_shared_subplans(nodes: &mut [PlanNode]) {
 
 /// Returns the callers of all CTEs whose caller is not the node above.
 fn callers_of_ctes(nodes: &[PlanNode]) -> Vec<(usize, Callers)> {
-    let ctes = Ctes::new(nodes);
+    let all_scans = nodes.iter().enumerate().filter(|(_, node)| node.node.kind == "CTE Scan");
+    let scans: Vec<(usize, &str)> =
+        all_scans.filter_map(|(index, node)| Some((index, node.node.cte.as_deref()?))).collect();
+    let names: HashSet<&str> = scans.iter().map(|(_, name)| *name).collect();
+    // The node that defines a CTE, and the CTE's name. Only a damaged file or an old server repeats a name.
+    let mut defined: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
+    for (index, node) in nodes.iter().enumerate() {
+        let name = node.node.subplan.as_deref().and_then(|label| cte_name(label, |name| names.contains(name)));
+        if let Some(place) = node.parent.zip(name) {
+            defined.entry(place).or_default().push(index);
+        }
+    }
+    // If several CTEs have one name, a scan reads the innermost one around it.
+    let mut readers: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
+    for &(index, name) in scans.iter().filter(|(index, _)| nodes[*index].was_executed()) {
+        let mut around = std::iter::successors(Some(index), |node| nodes[*node].parent);
+        if let Some(definer) = around.find(|node| defined.contains_key(&(*node, name))) {
+            readers.entry((definer, name)).or_default().push(index);
+        }
+    }
     let mut callers = Vec::new();
-    for (place, subplans) in &ctes.defined {
-        let readers = ctes.readers.get(place).map_or(&[][..], Vec::as_slice);
+    for (place, subplans) in defined {
+        let readers = readers.get(&place).map_or(&[][..], Vec::as_slice);
         for &subplan in subplans.iter().filter(|_| subplans.len() <= MAX_NAMESAKES) {
             let readers = outside_of(nodes, subplan, readers);
             // A data-modifying CTE without a reader runs at the end, outside of all nodes. So does the rest of such a CTE
@@ -76,49 +94,6 @@ fn callers_of_ctes(nodes: &[PlanNode]) -> Vec<(usize, Callers)> {
 /// Returns callers whose parts are not known yet.
 fn several(callers: Vec<usize>, are_certain: bool) -> Callers {
     Callers { parts: callers.into_iter().map(|caller| (caller, 1.0)).collect(), are_certain }
-}
-
-/// The node that defines a CTE, and the name of the CTE.
-type CtePlace<'a> = (usize, &'a str);
-
-struct Ctes<'a> {
-    /// several only if a damaged file or an old server repeats a name
-    defined: HashMap<CtePlace<'a>, Vec<usize>>,
-    /// executed scans, in the order of the tree
-    readers: HashMap<CtePlace<'a>, Vec<usize>>,
-}
-
-impl<'a> Ctes<'a> {
-    fn new(nodes: &'a [PlanNode]) -> Ctes<'a> {
-        let scanned = |node: &'a PlanNode| node.node.cte.as_deref().filter(|_| node.node.kind == "CTE Scan");
-        let scans: HashMap<&str, ()> = nodes.iter().filter_map(|node| Some((scanned(node)?, ()))).collect();
-        let mut defined: HashMap<CtePlace, Vec<usize>> = HashMap::new();
-        let mut definitions: Vec<CtePlace> = Vec::new();
-        for (index, node) in nodes.iter().enumerate() {
-            let name = node.node.subplan.as_deref().and_then(|label| cte_name(label, |name| scans.contains_key(name)));
-            if let (Some(name), Some(definer)) = (name, node.parent) {
-                defined.entry((definer, name)).or_default().push(index);
-                definitions.push((definer, name));
-            }
-        }
-        // If several CTEs have one name, a scan reads the innermost one around it.
-        definitions.sort_unstable();
-        let mut definitions = definitions.into_iter().peekable();
-        let mut around: HashMap<&str, Vec<usize>> = HashMap::new();
-        let mut readers: HashMap<CtePlace, Vec<usize>> = HashMap::new();
-        for (index, node) in nodes.iter().enumerate() {
-            while let Some((definer, name)) = definitions.next_if(|(definer, _)| *definer == index) {
-                around.entry(name).or_default().push(definer);
-            }
-            let Some(name) = scanned(node).filter(|_| node.was_executed()) else { continue };
-            let Some(around) = around.get_mut(name) else { continue };
-            while around.pop_if(|definer| nodes[*definer].end <= index).is_some() {}
-            if let Some(&definer) = around.last() {
-                readers.entry((definer, name)).or_default().push(index);
-            }
-        }
-        Ctes { defined, readers }
-    }
 }
 
 /// Returns the name that CTE scans use for this CTE.
@@ -148,7 +123,6 @@ fn callers_of_init_plans(nodes: &[PlanNode]) -> Vec<(usize, Callers)> {
             init_plans.push((index, definer, sets));
         }
     }
-    let gathers = gathers_above(nodes);
     let mut callers = Vec::new();
     for (subplan, definer, sets) in init_plans {
         let mut callers_of_this = Vec::new();
@@ -160,8 +134,9 @@ fn callers_of_init_plans(nodes: &[PlanNode]) -> Vec<(usize, Callers)> {
             // If a node that uses the value is below a Gather, the Gather counts as the user: it computes the value
             // before its workers start.
             callers_of_this.extend(users.into_iter().map(|user| {
-                let gathers = std::iter::successors(gathers[user], |&gather| gathers[gather]);
-                gathers.take_while(|&gather| gather >= definer).last().unwrap_or(user)
+                let above = std::iter::successors(nodes[user].parent, |&node| nodes[node].parent);
+                let within = above.take_while(|&node| node >= definer);
+                within.filter(|&node| nodes[node].node.is_gather()).last().unwrap_or(user)
             }));
         }
         callers_of_this.sort_unstable();
@@ -177,20 +152,8 @@ fn callers_of_init_plans(nodes: &[PlanNode]) -> Vec<(usize, Callers)> {
     callers
 }
 
-/// Returns the next Gather above each node.
-fn gathers_above(nodes: &[PlanNode]) -> Vec<Option<usize>> {
-    let mut gathers = vec![None; nodes.len()];
-    for (index, node) in nodes.iter().enumerate() {
-        if let Some(parent) = node.parent {
-            gathers[index] = if nodes[parent].node.is_gather() { Some(parent) } else { gathers[parent] };
-        }
-    }
-    gathers
-}
-
 /// Returns the nodes that do not belong to a subplan.
 fn outside_of(nodes: &[PlanNode], subplan: usize, candidates: &[usize]) -> Vec<usize> {
-    steps::count(candidates.len());
     let own = subplan..nodes[subplan].end;
     candidates.iter().copied().filter(|node| !own.contains(node)).collect()
 }
@@ -201,7 +164,6 @@ fn outside_of(nodes: &[PlanNode], subplan: usize, candidates: &[usize]) -> Vec<u
 /// EXPLAIN does not show which node ran an InitPlan first. But that node, and all nodes that called it, took at least as
 /// long as the InitPlan.
 fn innermost_long_enough(nodes: &[PlanNode], subplan: usize, candidates: &[usize]) -> Vec<usize> {
-    steps::count(candidates.len());
     let subplan = &nodes[subplan];
     let mut found: Vec<usize> = Vec::new();
     for &index in candidates {

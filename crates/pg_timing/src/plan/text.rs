@@ -1,8 +1,9 @@
 //! Reads a plan in text format. The columns of the arrows show the tree. A node's line is like
 //! `  ->  Seq Scan on t  (cost=0.00..35.50 rows=2550 width=4) (actual time=0.007..0.008 rows=1 loops=1)`.
 
-use super::MAX_NODES;
 use super::tree::{Explained, Node, Rows, Serialization, Trigger, parameters_in};
+use super::unusable::Unusable;
+use super::{Found, MAX_DEPTH, MAX_NODES};
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 
@@ -11,18 +12,8 @@ use std::collections::BTreeMap;
 pub struct NodeLine {
     /// column of the arrow; the root has none
     pub arrow: Option<usize>,
+    /// it has no loops after EXPLAIN without ANALYZE
     pub node: Node,
-    pub ran: Ran,
-}
-
-/// What the line shows about the execution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ran {
-    /// EXPLAIN without ANALYZE
-    Unknown,
-    Never,
-    Untimed,
-    Timed,
 }
 
 /// Two spaces follow, but a web page may show them as one.
@@ -56,15 +47,14 @@ pub fn node_line(line: &str) -> Option<NodeLine> {
         return None;
     }
     let mut node = node_from_name(name);
-    let ran = match actual {
-        None => Ran::Unknown,
+    match actual {
+        None => {}
         Some(NEVER_EXECUTED) => {
             (node.loops, node.rows, node.total_ms) = (Some(0.0), Some(Rows::new(0.0, false)), Some(0.0));
-            Ran::Never
         }
         Some(actual) => read_figures(&mut node, actual.strip_prefix("(actual ")?.strip_suffix(')')?)?,
-    };
-    Some(NodeLine { arrow, node, ran })
+    }
+    Some(NodeLine { arrow, node })
 }
 
 /// Returns where the last occurrence of a word begins that starts with a bracket. A search for the bracket is much faster
@@ -94,10 +84,9 @@ pub fn column(line: &str) -> usize {
 }
 
 /// Reads `time=0.007..0.008 rows=1 loops=1` into the node. The time is missing with TIMING OFF.
-fn read_figures(node: &mut Node, actual: &str) -> Option<Ran> {
+fn read_figures(node: &mut Node, actual: &str) -> Option<()> {
     let mut parts = actual.split(' ').peekable();
-    let time = parts.next_if(|part| part.starts_with("time="));
-    if let Some(time) = time {
+    if let Some(time) = parts.next_if(|part| part.starts_with("time=")) {
         let (startup, total) = time.strip_prefix("time=")?.split_once("..")?;
         number(startup)?;
         node.total_ms = Some(number(total)?);
@@ -105,10 +94,7 @@ fn read_figures(node: &mut Node, actual: &str) -> Option<Ran> {
     let rows = parts.next()?.strip_prefix("rows=")?;
     node.rows = Some(Rows::new(number(rows)?, rows.contains('.')));
     node.loops = Some(number(parts.next()?.strip_prefix("loops=")?)?);
-    if parts.next().is_some() {
-        return None;
-    }
-    Some(if time.is_some() { Ran::Timed } else { Ran::Untimed })
+    parts.next().is_none().then_some(())
 }
 
 /// Parses a number as EXPLAIN prints it: digits and a point, without exponent or sign.
@@ -171,29 +157,8 @@ fn identifier(text: &str) -> String {
 /// pg_timing's own line in a plan: its times are corrected.
 pub const CORRECTION: &str = "Time Correction";
 
-/// Why a text plan cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TextError {
-    /// EXPLAIN without ANALYZE
-    NotRun,
-    /// the root is missing
-    NoBeginning,
-    /// nested deeper than any real plan
-    TooDeep,
-    TooManyNodes,
-    /// a node's line is truncated, or folded in an unknown way
-    Cut,
-    /// the arrows do not show the tree
-    LostIndentation,
-    /// and neither do the kinds of nodes: with the reason
-    NoTree(String),
-}
-
-/// A plan with more levels is damaged, and the tree's functions call themselves for each level.
-pub const MAX_DEPTH: usize = 500;
-
 /// Reads the lines of one plan. Lines that it does not know are skipped.
-pub fn plan<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Explained, TextError> {
+pub fn plan<'a>(lines: impl Iterator<Item = &'a str>) -> Found {
     let mut reader = Reader::default();
     lines.into_iter().try_for_each(|line| reader.line(line))?;
     reader.end()
@@ -238,7 +203,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn line(&mut self, line: &'a str) -> Result<(), TextError> {
+    fn line(&mut self, line: &'a str) -> Result<(), Unusable> {
         let text = line.trim();
         if text.is_empty() {
             return Ok(());
@@ -260,11 +225,11 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn node(&mut self, line: NodeLine, text: &'a str, root: usize) -> Result<(), TextError> {
-        let NodeLine { arrow, mut node, ran } = line;
-        self.not_run |= ran == Ran::Unknown;
+    fn node(&mut self, line: NodeLine, text: &'a str, root: usize) -> Result<(), Unusable> {
+        let NodeLine { arrow, mut node } = line;
+        self.not_run |= node.loops.is_none();
         match (self.open.is_empty(), arrow) {
-            (true, Some(_)) => return Err(TextError::NoBeginning),
+            (true, Some(_)) => return Err(Unusable::NoBeginning),
             // The caller has split the lines at each root, so this is a node whose arrow is on the line above.
             (false, None) => self.has_cut_line = true,
             _ => {}
@@ -272,7 +237,7 @@ impl<'a> Reader<'a> {
         if let Some(arrow) = arrow {
             let tabs = text[..arrow].rfind('\t').map_or("", |tab| &text[..=tab]);
             if arrow <= root || *self.tabs.get_or_insert(tabs) != tabs {
-                return Err(TextError::LostIndentation);
+                return Err(Unusable::LostIndentation("its arrows have too few columns".into()));
             }
             self.arrows = (self.arrows.0 + 1, self.arrows.1 + usize::from(arrow == root + 1));
         }
@@ -283,10 +248,10 @@ impl<'a> Reader<'a> {
         self.close_from(column.unwrap_or_default());
         self.nodes += 1;
         if self.open.len() >= MAX_DEPTH {
-            return Err(TextError::TooDeep);
+            return Err(Unusable::TooDeep);
         }
         if self.nodes > MAX_NODES {
-            return Err(TextError::TooManyNodes);
+            return Err(Unusable::TooManyNodes);
         }
         self.open.push(Open { column, node });
         Ok(())
@@ -321,20 +286,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn end(mut self) -> Result<Explained, TextError> {
+    fn end(mut self) -> Found {
         let (arrows, next_to_root) = self.arrows;
         if arrows > 1 && arrows == next_to_root {
-            return Err(TextError::LostIndentation);
+            return Err(Unusable::LostIndentation("its arrows have too few columns".into()));
         }
         // Without its node, a label is at the end of what is left.
         if self.has_cut_line || self.label.is_some() {
-            return Err(TextError::Cut);
+            return Err(Unusable::Cut);
         }
         if self.not_run {
-            return Err(TextError::NotRun);
+            return Err(Unusable::NotExecuted);
         }
         self.close_from(0);
-        self.explained.plan = self.open.pop().ok_or(TextError::NoBeginning)?.node;
+        self.explained.plan = self.open.pop().ok_or(Unusable::NoBeginning)?.node;
         Ok(self.explained)
     }
 }
@@ -441,13 +406,13 @@ mod tests {
     fn figures_of_every_version_are_read() {
         let line = |text: &str| node_line(text).unwrap();
         let timed = line("Sort (actual time=1.000..2.500 rows=7 loops=3)");
-        assert_eq!((timed.ran, timed.node.total_ms, timed.node.loops), (Ran::Timed, Some(2.5), Some(3.0)));
+        assert_eq!((timed.node.total_ms, timed.node.loops), (Some(2.5), Some(3.0)));
         assert_eq!(timed.node.rows, Some(Rows { per_loop: 7.0, rounding: 0.5 }));
         let untimed = line("  ->  Sort  (cost=1.00..2.00 rows=1 width=1) (actual rows=7.33 loops=3)");
-        assert_eq!((untimed.ran, untimed.node.total_ms, untimed.arrow), (Ran::Untimed, None, Some(2)));
+        assert_eq!((untimed.node.total_ms, untimed.arrow), (None, Some(2)));
         assert_eq!(untimed.node.rows, Some(Rows { per_loop: 7.33, rounding: 0.005 }));
-        assert_eq!(line("->  Sort  (cost=1.00..2.00 rows=1 width=1) (never executed)").ran, Ran::Never);
-        assert_eq!(line("Sort  (cost=1.00..2.00 rows=1 width=1)").ran, Ran::Unknown);
+        assert_eq!(line("->  Sort  (cost=1.00..2.00 rows=1 width=1) (never executed)").node.loops, Some(0.0));
+        assert_eq!(line("Sort  (cost=1.00..2.00 rows=1 width=1)").node.loops, None);
     }
 
     #[test]

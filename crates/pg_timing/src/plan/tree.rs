@@ -1,13 +1,10 @@
 //! The tree of a plan as EXPLAIN printed it, and what is known about its kinds of nodes. Text, JSON, YAML and XML are read
 //! into it.
 
-use crate::error::Error;
+use crate::report::PlanSource;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A plan, or why something that looks like a plan cannot be read.
-pub type Found = Result<Explained, Error>;
 
 /// One statement in EXPLAIN's JSON. The other formats are read into the same type.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -41,6 +38,9 @@ pub struct Explained {
     /// what the user should know about how a captured plan was read
     #[serde(skip)]
     pub notes: Vec<String>,
+    /// the text of the plan, if the caller needs it
+    #[serde(skip)]
+    pub source: Option<PlanSource>,
 }
 
 impl Explained {

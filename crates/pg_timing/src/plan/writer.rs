@@ -4,37 +4,26 @@ use crate::error::Error;
 use crate::escape;
 use crate::human::percent;
 use crate::plan::text::{CORRECTION, node_line};
-use crate::report::{ExplainReport, ExplainedNode, PlanSource};
+use crate::report::{ExplainReport, ExplainedNode, PlanFormat, PlanSource};
 use serde_json::{Map, Value, json};
 
-/// Returns the plan in EXPLAIN's text format. `answer` is the report's answer: the error if it has no figures.
-pub fn text(report: &ExplainReport, answer: &str) -> Result<String, Error> {
-    match source(report, answer)? {
-        PlanSource::Text(plan) => corrected_text(plan, report),
-        PlanSource::Json(_) => Err(Error::new(
+/// Returns the plan in this format, in which it must have been read. `answer` is the report's answer: the error if it has no
+/// figures, because a plan has no place for that.
+pub fn plan(report: &ExplainReport, format: PlanFormat, answer: &str) -> Result<String, Error> {
+    if !report.has_figures() {
+        return Err(Error::new(answer, "the other formats show what was measured"));
+    }
+    match (report.document.as_ref().ok_or_else(not_the_same)?, format) {
+        (PlanSource::Text(plan), PlanFormat::Text) => corrected_text(plan, report),
+        (PlanSource::Json(plan), PlanFormat::Json) => corrected_json(plan, report),
+        (PlanSource::Json(_), PlanFormat::Text) => Err(Error::new(
             "the plan was not read as text, and pg_timing does not convert plans",
             "give --format plan-json",
         )),
-    }
-}
-
-/// Returns the plan in EXPLAIN's JSON format, like [`text`].
-pub fn json(report: &ExplainReport, answer: &str) -> Result<String, Error> {
-    match source(report, answer)? {
-        PlanSource::Json(plan) => corrected_json(plan, report),
-        PlanSource::Text(_) => Err(Error::new(
+        (PlanSource::Text(_), PlanFormat::Json) => Err(Error::new(
             "the plan was read as text, and pg_timing does not convert plans",
             "give --format plan-text, or take the plan with EXPLAIN (ANALYZE, FORMAT JSON)",
         )),
-    }
-}
-
-/// Returns the plan as EXPLAIN printed it. If the overhead could not be measured, a plan has no place for the reason.
-fn source<'a>(report: &'a ExplainReport, answer: &str) -> Result<&'a PlanSource, Error> {
-    match &report.document {
-        _ if !report.has_figures() => Err(Error::new(answer, "the other formats show what was measured")),
-        Some(source) => Ok(source),
-        None => Err(not_the_same()),
     }
 }
 
@@ -56,74 +45,46 @@ fn summary(report: &ExplainReport) -> String {
     )
 }
 
-/// The times of one loop of a node, in ms, as a plan shows them.
-#[derive(Clone, Copy)]
-struct Times {
-    startup: f64,
-    total: f64,
-}
-
-/// How the times of a node change.
-#[derive(Clone, Copy)]
-struct Correction {
-    total: f64,
-    /// corrected / printed
-    ratio: f64,
-}
-
-impl Correction {
-    /// Returns the correction of a node that the plan shows with this total time per loop.
-    fn of(node: &ExplainedNode, printed: Times) -> Correction {
-        let total = if node.loops > 0.0 { node.corrected_ms.estimate / node.loops } else { 0.0 };
-        Correction { total, ratio: if printed.total > 0.0 { total / printed.total } else { 0.0 } }
-    }
-
-    /// Returns the node's times. The startup time keeps its ratio to the total time.
-    fn node(self, printed: Times) -> Times {
-        Times { startup: printed.startup.min(printed.total) * self.ratio, total: self.total }
-    }
-
-    /// Returns the times of one process, which keep their ratios to those of the node.
-    fn worker(self, printed: Times) -> Times {
-        let total = printed.total * self.ratio;
-        Times { startup: (printed.startup * self.ratio).min(total), total }
-    }
+/// Returns corrected / printed of the next node, which must be of the kind that the plan shows. All times of the node change by
+/// this factor, also those of its processes. `printed_ms` is the time of one loop.
+fn factor<'a>(
+    nodes: &mut impl Iterator<Item = &'a ExplainedNode>,
+    kind: &str,
+    printed_ms: Option<f64>,
+) -> Result<f64, Error> {
+    let node = nodes.next().filter(|node| node.kind == kind).ok_or_else(not_the_same)?;
+    let printed_ms = printed_ms.unwrap_or_default() * node.loops;
+    Ok(if printed_ms > 0.0 { node.corrected_ms.estimate / printed_ms } else { 0.0 })
 }
 
 /// Returns the lines of the plan with corrected times, and one more line that says so.
 fn corrected_text(plan: &str, report: &ExplainReport) -> Result<String, Error> {
     let mut out = String::new();
     let mut nodes = report.nodes.iter();
-    let mut correction = None;
+    let mut factor = 0.0;
     let mut lines = plan.lines().filter(|line| !line.trim().is_empty()).peekable();
     let indent = lines.peek().map_or(0, |line| line.len() - line.trim_start().len());
     for line in lines {
         let line =
             line.get(indent..).filter(|_| line[..indent.min(line.len())].trim().is_empty()).unwrap_or(line).trim_end();
         let node = node_line(line);
-        let is_node = node.is_some();
         let is_below = line.starts_with(' ');
         // What follows the tree is a total, or not a part of the plan.
-        if !is_node && !is_below && nodes.len() == 0 && !is_total(line) {
+        if node.is_none() && !is_below && nodes.len() == 0 && !is_total(line) {
             break;
         }
-        let printed =
-            if is_node { line.rfind("(actual time=") } else { line.find("actual time=").filter(|_| is_worker(line)) };
-        let split = printed.and_then(|at| split_at_times(line, at));
-        if let Some(node) = node {
-            let corrected = next(&mut nodes, &node.node.kind)?;
-            correction = split.map(|(_, printed, _)| Correction::of(corrected, printed));
+        let times = match &node {
+            Some(_) => line.rfind("(actual time="),
+            None => line.find("actual time=").filter(|_| is_worker(line)),
+        };
+        if let Some(line) = &node {
+            factor = self::factor(&mut nodes, &line.node.kind, line.node.total_ms)?;
         }
         let is_execution =
             !is_below && line.split_once(": ").is_some_and(|(name, _)| name.eq_ignore_ascii_case(EXECUTION_TIME));
-        let changed = match (split, correction) {
-            (Some((before, printed, after)), Some(correction)) => {
-                let Times { startup, total } =
-                    if is_node { correction.node(printed) } else { correction.worker(printed) };
-                Some(format!("{before}{:.3}..{:.3}{after}", rounded(startup), rounded(total)))
-            }
+        let changed = match times {
             _ if is_execution => Some(format!("{EXECUTION_TIME}: {:.3} ms", rounded(report.corrected_ms.estimate))),
-            _ => None,
+            times => times.and_then(|at| with_times(line, at, factor)),
         };
         out += &escape::line(changed.as_deref().unwrap_or(line));
         out.push('\n');
@@ -135,11 +96,6 @@ fn corrected_text(plan: &str, report: &ExplainReport) -> Result<String, Error> {
         return Err(not_the_same());
     }
     Ok(out + &format!("{CORRECTION}: {}\n", escape::line(&summary(report))))
-}
-
-/// Returns the report's next node, which must be of the kind that the plan shows.
-fn next<'a>(nodes: &mut impl Iterator<Item = &'a ExplainedNode>, kind: &str) -> Result<&'a ExplainedNode, Error> {
-    nodes.next().filter(|node| node.kind == kind).ok_or_else(not_the_same)
 }
 
 /// Returns whether a line that is not indented belongs to the plan: a total like `Planning Time: 0.1 ms`. Messages of a log
@@ -157,13 +113,13 @@ fn is_worker(line: &str) -> bool {
     })
 }
 
-/// Splits a line at its times: the text before, the times, and the text after them.
-fn split_at_times(line: &str, actual: usize) -> Option<(&str, Times, &str)> {
+/// Returns a line with `time=startup..total` at `actual` multiplied by a factor.
+fn with_times(line: &str, actual: usize, factor: f64) -> Option<String> {
     let start = actual + line[actual..].find('=')? + 1;
-    let length = line[start..].find(' ')?;
-    let (startup, total) = line[start..start + length].split_once("..")?;
-    let times = Times { startup: startup.parse().ok()?, total: total.parse().ok()? };
-    Some((&line[..start], times, &line[start + length..]))
+    let end = start + line[start..].find(' ')?;
+    let (startup, total) = line[start..end].split_once("..")?;
+    let [startup, total] = [startup.parse().ok()?, total.parse().ok()?].map(|ms: f64| rounded(ms * factor));
+    Some(format!("{}{:.3}..{total:.3}{}", &line[..start], startup.min(total), &line[end..]))
 }
 
 // Keys of EXPLAIN's JSON.
@@ -193,16 +149,10 @@ fn corrected_json(plan: &str, report: &ExplainReport) -> Result<String, Error> {
 /// Corrects a node and the nodes below it. `nodes` are in the order of the printed tree. The JSON parser has limited the depth.
 fn correct_node<'a>(value: &mut Value, nodes: &mut impl Iterator<Item = &'a ExplainedNode>) -> Result<(), Error> {
     let node = value.as_object_mut().ok_or_else(not_the_same)?;
-    let corrected = next(nodes, node.get("Node Type").and_then(Value::as_str).unwrap_or_default())?;
-    if let Some(printed) = times(node) {
-        let correction = Correction::of(corrected, printed);
-        set(node, correction.node(printed));
-        for worker in list(node, "Workers").filter_map(Value::as_object_mut) {
-            if let Some(printed) = times(worker) {
-                set(worker, correction.worker(printed));
-            }
-        }
-    }
+    let kind = node.get("Node Type").and_then(Value::as_str).unwrap_or_default();
+    let factor = factor(nodes, kind, node.get(TOTAL_TIME).and_then(Value::as_f64))?;
+    correct_times(node, factor);
+    list(node, "Workers").filter_map(Value::as_object_mut).for_each(|worker| correct_times(worker, factor));
     list(node, "Plans").try_for_each(|below| correct_node(below, nodes))
 }
 
@@ -210,15 +160,13 @@ fn list<'a>(node: &'a mut Map<String, Value>, key: &str) -> impl Iterator<Item =
     node.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-fn times(properties: &Map<String, Value>) -> Option<Times> {
-    let ms = |key| properties.get(key).and_then(Value::as_f64);
-    Some(Times { startup: ms(STARTUP_TIME).unwrap_or(0.0), total: ms(TOTAL_TIME)? })
-}
-
-fn set(properties: &mut Map<String, Value>, times: Times) {
-    for (key, ms) in [(STARTUP_TIME, times.startup), (TOTAL_TIME, times.total)] {
-        if let Some(value) = properties.get_mut(key) {
-            *value = rounded(ms).into();
+fn correct_times(properties: &mut Map<String, Value>, factor: f64) {
+    let total = properties.get(TOTAL_TIME).and_then(Value::as_f64).unwrap_or_default();
+    for key in [STARTUP_TIME, TOTAL_TIME] {
+        if let Some(ms) = properties.get_mut(key)
+            && let Some(printed) = ms.as_f64()
+        {
+            *ms = rounded(printed.min(total) * factor).into();
         }
     }
 }

@@ -55,8 +55,7 @@ pub struct ExplainReport {
     /// clock reads as a fraction of the reported time, as far as the calls can explain it; an estimate for a captured plan
     pub clock_share: f64,
     /// time that is not explained by clock reads, as a fraction of the reported time: the timed runs took longer than the
-    /// baseline by more than the calls can cost. In a live report it is a part of corrected_ms, and in that of a captured plan a
-    /// part of the overhead
+    /// baseline by more than the calls can cost. It is a part of corrected_ms
     #[serde(default)]
     pub unexplained_share: f64,
     /// limits of these figures
@@ -67,27 +66,33 @@ pub struct ExplainReport {
     pub document: Option<PlanSource>,
 }
 
-/// Returns reported / corrected. `None` if the corrected time could be 0.
-pub fn overhead_factor(reported_ms: f64, corrected_ms: Range) -> Option<Range> {
-    let Range { low, estimate, high } = corrected_ms;
-    (low > 0.0).then(|| Range { low: reported_ms / high, estimate: reported_ms / estimate, high: reported_ms / low })
-}
-
 impl ExplainReport {
     /// Returns a report with these figures, in ms.
     pub fn of(reported: f64, corrected: Range, clock: f64, unexplained: f64) -> ExplainReport {
         let share = |ms: f64| if reported > 0.0 { ms / reported } else { 0.0 };
+        let Range { low, estimate, high } = corrected;
+        let factor = Range { low: reported / high, estimate: reported / estimate, high: reported / low };
         ExplainReport {
             schema_version: 1,
             version: env!("CARGO_PKG_VERSION").into(),
             reported_ms: reported,
             corrected_ms: corrected,
-            overhead_factor: overhead_factor(reported, corrected),
-            overhead_share: share((reported - corrected.estimate).max(0.0)),
+            overhead_factor: (low > 0.0).then_some(factor),
+            overhead_share: share((reported - estimate).max(0.0)),
             clock_share: share(clock),
             unexplained_share: share(unexplained),
             ..ExplainReport::default()
         }
+    }
+
+    /// Returns the node's ranks by reported and by corrected self time, if the overhead changed the rank by more than the
+    /// errors. `None` for nodes below 5% of the time, which do not matter to the user.
+    pub fn rank_change(&self, node: &ExplainedNode) -> Option<(usize, usize)> {
+        const MATTERS: f64 = 0.05;
+        let matters = node.reported_self_ms > MATTERS * self.reported_ms
+            || node.corrected_self_ms > MATTERS * self.corrected_ms.estimate;
+        let is_changed = matters && self.nodes.iter().any(|other| node.has_swapped_ranks_with(other));
+        node.rank.zip(node.corrected_rank).filter(|_| is_changed)
     }
 
     /// Returns whether the figures can be shown: the runs or the calls show the overhead.
@@ -180,23 +185,14 @@ pub enum PlanFormat {
 }
 
 /// A plan as EXPLAIN printed it, without what a log or psql adds. YAML and XML are rewritten as JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlanSource<T = String> {
-    Text(T),
-    Json(T),
-}
-
-impl PlanSource<&str> {
-    pub fn to_owned(self) -> PlanSource {
-        match self {
-            PlanSource::Text(text) => PlanSource::Text(text.into()),
-            PlanSource::Json(text) => PlanSource::Json(text.into()),
-        }
-    }
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanSource {
+    Text(String),
+    Json(String),
 }
 
 /// Facts about a captured plan.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Capture {
     /// number of plans in the input; with `--all --format jsonl`, number of plans up to this one
@@ -223,17 +219,11 @@ pub struct Capture {
     /// time without EXPLAIN, as given
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given_plain_ms: Option<f64>,
-    /// the given time may include planning, so corrected_ms has a lower bound without planning and an upper bound with it
-    #[serde(default)]
-    pub plain_may_include_planning: bool,
-    /// the given time contradicts the read cost, so corrected_ms covers both
-    #[serde(default)]
-    pub inputs_contradict: bool,
-    /// (reported - plain) / calls of a process
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub implied_call_ns: Option<f64>,
     /// bounds of the clock's share of the reported time
     pub clock_share: Range,
+    /// what the user should know about the clock, which is also one of the notes; not a part of the JSON
+    #[serde(skip)]
+    pub clock_note: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -282,52 +272,16 @@ impl ExplainedNode {
     pub fn depth(&self) -> usize {
         self.path.matches('.').count()
     }
-}
-
-/// The self time of a node with and without timing.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct SelfTime {
-    pub reported_ms: f64,
-    pub reported_margin_ms: f64,
-    pub corrected_ms: f64,
-    pub corrected_margin_ms: f64,
-    /// from 1; 0 if the plan does not show the self time
-    pub rank: usize,
-    pub corrected_rank: usize,
-}
-
-/// Nodes below this share of the time do not matter to the user.
-const MATTERS: f64 = 0.05;
-
-impl SelfTime {
-    pub fn of(node: &ExplainedNode) -> SelfTime {
-        SelfTime {
-            reported_ms: node.reported_self_ms,
-            reported_margin_ms: node.reported_self_off_ms,
-            corrected_ms: node.corrected_self_ms,
-            corrected_margin_ms: node.corrected_self_off_ms,
-            rank: node.rank.unwrap_or_default(),
-            corrected_rank: node.corrected_rank.unwrap_or_default(),
-        }
-    }
-
-    /// Returns whether the overhead changed the node's rank by more than the errors. `all` are the nodes of the plan, and
-    /// the plan took `reported_ms` and `corrected_ms`.
-    pub fn has_other_rank(&self, mut all: impl Iterator<Item = SelfTime>, reported_ms: f64, corrected_ms: f64) -> bool {
-        let matters = self.reported_ms > MATTERS * reported_ms || self.corrected_ms > MATTERS * corrected_ms;
-        matters && all.any(|other| self.has_swapped_ranks_with(&other))
-    }
 
     /// Returns whether two nodes swapped ranks, and differ by more than their errors both before and after.
     ///
     /// The errors are added: both nodes are parts of the same whole, so they are not independent.
-    fn has_swapped_ranks_with(&self, other: &SelfTime) -> bool {
-        let reported_margin_ms = self.reported_margin_ms + other.reported_margin_ms;
-        let corrected_margin_ms = self.corrected_margin_ms + other.corrected_margin_ms;
-        let ranks = [self.rank, other.rank, self.corrected_rank, other.corrected_rank];
-        ranks.iter().all(|rank| *rank > 0)
-            && (self.rank < other.rank) != (self.corrected_rank < other.corrected_rank)
-            && (self.reported_ms - other.reported_ms).abs() > reported_margin_ms
-            && (self.corrected_ms - other.corrected_ms).abs() > corrected_margin_ms
+    fn has_swapped_ranks_with(&self, other: &ExplainedNode) -> bool {
+        self.rank.zip(other.rank).zip(self.corrected_rank.zip(other.corrected_rank)).is_some_and(
+            |((rank, other_rank), (corrected, other_corrected))| (rank < other_rank) != (corrected < other_corrected),
+        ) && (self.reported_self_ms - other.reported_self_ms).abs()
+            > self.reported_self_off_ms + other.reported_self_off_ms
+            && (self.corrected_self_ms - other.corrected_self_ms).abs()
+                > self.corrected_self_off_ms + other.corrected_self_off_ms
     }
 }

@@ -59,9 +59,7 @@ pub struct LogTotal {
 impl LogTotal {
     /// Returns the overhead in ms.
     pub fn overhead_ms(&self) -> Range {
-        let Range { low, estimate, high } = self.corrected_ms;
-        let without = |ms: f64| (self.reported_ms - ms).max(0.0);
-        Range { low: without(high), estimate: without(estimate), high: without(low) }
+        self.corrected_ms.rest_of(self.reported_ms)
     }
 }
 
@@ -80,11 +78,6 @@ pub struct LoggedStatement {
     pub total: LogTotal,
     /// file and line of the slowest plan
     pub slowest: LogPlace,
-    /// number of nodes in the slowest plan
-    pub nodes: usize,
-    /// the nodes of the slowest plan whose rank by self time is another one without timing, if the change is larger than the
-    /// errors; at most 20
-    pub rank_changes: Vec<RankChange>,
 }
 
 /// Where a plan is.
@@ -94,23 +87,6 @@ pub struct LogPlace {
     pub file: String,
     /// from 1
     pub line: u64,
-}
-
-/// A node that timing makes look more or less expensive than others.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct RankChange {
-    /// child indexes from the root down, like `0.1`
-    pub path: String,
-    /// name as in EXPLAIN's text format
-    pub title: String,
-    /// rank by reported self time, from 1
-    pub rank: usize,
-    /// rank by corrected self time, from 1
-    pub corrected_rank: usize,
-    /// self time in the slowest plan
-    pub reported_self_ms: f64,
-    pub corrected_self_ms: f64,
 }
 
 /// A host, container or pod that wrote plans.

@@ -1,11 +1,16 @@
-use super::super::Plan;
+use super::super::{Plan, PlanNode};
+use crate::plan::tests::plan_of_json;
 
 fn plan(json: &str) -> Plan {
-    Plan::new(serde_json::from_str(json).unwrap(), 0.0)
+    plan_of_json(json, 0.0)
+}
+
+fn single(node: &PlanNode) -> Option<usize> {
+    if let [(caller, _)] = node.callers.parts[..] { Some(caller) } else { None }
 }
 
 fn callers(json: &str) -> Vec<Option<usize>> {
-    plan(json).nodes.iter().map(|node| node.callers.single()).collect()
+    plan(json).nodes.iter().map(single).collect()
 }
 
 #[test]
@@ -45,7 +50,7 @@ fn the_scan_of_a_cte_calls_it() {
             {"Node Type": "Sort", "Plans": [{"Node Type": "CTE Scan", "CTE Name": "c", "Actual Rows": 10, "Actual Loops": 1}]}]}}"#,
     );
     let nodes = plan.nodes;
-    assert_eq!(nodes.iter().map(|node| node.callers.single()).collect::<Vec<_>>(), [None, Some(3), Some(0), Some(2)]);
+    assert_eq!(nodes.iter().map(single).collect::<Vec<_>>(), [None, Some(3), Some(0), Some(2)]);
 }
 
 /// Returns the caller of an InitPlan in a plan with a parallel and a plain scan; both conditions are given.
@@ -141,7 +146,7 @@ fn ctes_that_call_each_other_in_a_circle_keep_their_callers() {
         cte("a", "b"),
         cte("b", "a")
     ));
-    assert_eq!(plan.nodes.iter().map(|node| node.callers.single()).collect::<Vec<_>>(), [None, Some(0), Some(0)]);
+    assert_eq!(plan.nodes.iter().map(single).collect::<Vec<_>>(), [None, Some(0), Some(0)]);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Plans whose lines a mail program or a terminal has broken.
 
 use super::psql::real_plans;
+use crate::plan::Unusable;
 use crate::plan::find::read_text;
 use crate::plan::layout::joined;
-use crate::plan::text::{TextError, column};
+use crate::plan::text::column;
 use proptest::prelude::*;
 
 const PLAN: &str = "\
@@ -76,7 +77,7 @@ fn folded_real_plans_are_the_same() {
                 match read_text(&folded).0 {
                     Ok(read) => assert_eq!(read, whole, "{folded}"),
                     Err(why) => {
-                        assert!(matches!(why, TextError::Cut | TextError::NoBeginning), "{why:?}: {folded}")
+                        assert!(matches!(why, Unusable::Cut | Unusable::NoBeginning), "{why:?}: {folded}")
                     }
                 }
             }
@@ -89,7 +90,7 @@ proptest! {
     #[test]
     fn a_break_anywhere_changes_no_figure(width in 20..140usize) {
         let figures = |text: &str| read_text(text).0.map(|plan| {
-            crate::plan::Plan::new(plan, 1.0).nodes.into_iter().map(|node| (node.path, node.calls, node.reported_ms)).collect::<Vec<_>>()
+            crate::plan::Plan::new(plan).nodes.into_iter().map(|node| (node.path, node.calls, node.reported_ms)).collect::<Vec<_>>()
         });
         if let Ok(read) = figures(&in_terminal(PLAN, width)) {
             prop_assert_eq!(read, figures(PLAN).unwrap());

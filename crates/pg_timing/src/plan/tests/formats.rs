@@ -61,7 +61,7 @@ fn escaped(text: &str) -> String {
 
 fn plans(text: &str) -> Vec<Explained> {
     let mut all = Vec::new();
-    each_plan(text, &mut |plan, _| all.push(plan.unwrap_or_else(|why| panic!("{why:?}\n{text}"))));
+    each_plan(text, false, &mut |plan| all.push(plan.unwrap_or_else(|why| panic!("{why:?}\n{text}"))));
     all
 }
 

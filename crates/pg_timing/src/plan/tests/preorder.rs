@@ -3,7 +3,7 @@
 use super::psql::{plans, real_plans};
 use crate::plan::Explained;
 use crate::plan::layout::restored;
-use crate::plan::text::{self, TextError};
+use crate::plan::{Unusable, text};
 use proptest::prelude::*;
 
 fn flat(plan: &str) -> String {
@@ -26,7 +26,7 @@ fn real_plans_get_their_tree_or_are_refused() {
             }
             // EXPLAIN shows the owner of a subplan only if a condition contains the subplan. An InitPlan after a CTE can
             // belong to the CTE's last node.
-            Err(why) => assert!(matches!(why, TextError::NoTree(_)), "{why:?}: {plan}"),
+            Err(why) => assert!(matches!(why, Unusable::LostIndentation(_)), "{why:?}: {plan}"),
         }
     }
     assert!(restored_plans * 100 >= plans.len() * 90, "{restored_plans} of {}", plans.len());
@@ -46,9 +46,12 @@ fn a_node_with_two_possible_parents_is_named() {
 ->  Seq Scan on a  (cost=0.00..1.00 rows=2 width=4) (actual time=0.010..1.000 rows=0 loops=1)
 ->  Seq Scan on b  (cost=0.00..1.00 rows=2 width=4) (actual time=0.010..1.000 rows=0 loops=1)
 ";
-    assert_eq!(restored(two), Err(TextError::NoTree("Seq Scan on a can be below Append or below Append".into())));
+    assert_eq!(
+        restored(two),
+        Err(Unusable::LostIndentation("Seq Scan on a can be below Append or below Append".into()))
+    );
     let missing = "Hash Join (actual time=1.000..2.000 rows=7 loops=1)\n->  Seq Scan on a (actual time=0.100..1.000 rows=7 loops=1)\n";
-    assert_eq!(restored(missing), Err(TextError::NoTree("Hash Join has too few inputs".into())));
+    assert_eq!(restored(missing), Err(Unusable::LostIndentation("Hash Join has too few inputs".into())));
 }
 
 /// A node of a random plan.
@@ -169,7 +172,7 @@ proptest! {
         let plan = lines.join("\n") + "\nExecution Time: 1.000 ms\n";
         match restored(&flat(&plan)) {
             Ok(restored) => prop_assert_eq!(restored, plan),
-            Err(why) => prop_assert!(matches!(why, TextError::NoTree(_)), "{:?}\n{}", why, plan),
+            Err(why) => prop_assert!(matches!(why, Unusable::LostIndentation(_)), "{:?}\n{}", why, plan),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 /// Returns the plans of a text, or why they are not readable.
 pub fn plans(text: &str) -> Vec<Result<Explained, String>> {
     let mut plans = Vec::new();
-    each_plan(text, &mut |plan, _| plans.push(plan.map_err(|why| format!("{why:?}"))));
+    each_plan(text, false, &mut |plan| plans.push(plan.map_err(|why| format!("{why:?}"))));
     plans
 }
 

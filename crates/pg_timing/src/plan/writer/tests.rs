@@ -48,28 +48,31 @@ fn from_text() -> ExplainReport {
 
 #[test]
 fn times_in_json_are_those_of_the_report() {
-    insta::assert_snapshot!(json(&from_json(), "too short").unwrap());
+    insta::assert_snapshot!(plan(&from_json(), PlanFormat::Json, "too short").unwrap());
 }
 
 #[test]
 fn lines_of_a_text_are_kept_with_other_times() {
-    insta::assert_snapshot!(text(&from_text(), "too short").unwrap());
+    insta::assert_snapshot!(plan(&from_text(), PlanFormat::Text, "too short").unwrap());
 }
 
 #[test]
 fn a_plan_without_figures_is_an_error() {
     let runs = LiveRuns { plain_ms: 0.1, round_trip_ms: 0.1, ..LiveRuns::default() };
     let too_short = ExplainReport { runs: Some(runs), ..from_json() };
-    for error in [text(&too_short, "too short").unwrap_err(), json(&too_short, "too short").unwrap_err()] {
+    for error in [
+        plan(&too_short, PlanFormat::Text, "too short").unwrap_err(),
+        plan(&too_short, PlanFormat::Json, "too short").unwrap_err(),
+    ] {
         assert!(error.what.contains("too short"), "{}", error.what);
     }
 }
 
 #[test]
 fn a_plan_is_printed_in_the_format_that_was_read() {
-    assert!(json(&from_text(), "too short").unwrap_err().hint.contains("--format plan-text"));
-    assert!(text(&from_json(), "too short").unwrap_err().hint.contains("--format plan-json"));
-    assert!(text(&ExplainReport::default(), "too short").is_err());
+    assert!(plan(&from_text(), PlanFormat::Json, "too short").unwrap_err().hint.contains("--format plan-text"));
+    assert!(plan(&from_json(), PlanFormat::Text, "too short").unwrap_err().hint.contains("--format plan-json"));
+    assert!(plan(&ExplainReport::default(), PlanFormat::Text, "too short").is_err());
 }
 
 /// The last run has fewer or more nodes than the reported runs, or another node.
@@ -81,7 +84,7 @@ fn another_plan_gets_no_times() {
     for nodes in others {
         let [as_text, as_json] =
             [from_text(), from_json()].map(|report| ExplainReport { nodes: nodes.clone(), ..report });
-        for result in [text(&as_text, "too short"), json(&as_json, "too short")] {
+        for result in [plan(&as_text, PlanFormat::Text, "too short"), plan(&as_json, PlanFormat::Json, "too short")] {
             assert!(result.is_err_and(|error| error.what.contains("differs")), "{nodes:?}");
         }
     }

@@ -1,7 +1,5 @@
 //! Runs a statement in all modes and reports how much of its EXPLAIN ANALYZE is overhead.
 
-mod explain_json;
-mod overhead;
 #[cfg(test)]
 mod proptests;
 mod report;
@@ -12,7 +10,7 @@ mod server;
 mod session;
 mod subject;
 
-pub use scan::{Kind as TokenKind, Token, Tokens};
+pub use scan::{Kind as TokenKind, Tokens};
 pub use script::Script;
 
 use crate::error::Error;
@@ -52,7 +50,7 @@ pub fn explain(
     let mut session = session::RunSession::new(connection, options, script.settings(), stop)?;
     let server = server::LiveServer::read(&mut session)?;
     let subject = subject::Subject::prepare(&mut session, script)?;
-    let half_width = |runs: &runs::Runs| overhead::Overhead::of(runs).half_width();
+    let half_width = |runs: &runs::Runs| report::Overhead::of(runs).half_width();
     let runs = runs::runs(&mut session, &subject, &server.timings, progress, half_width)?;
     // The plan that is printed needs one more run, also after Ctrl-C. It has the same time limit.
     if session.is_stopped() {

@@ -1,9 +1,9 @@
 //! Properties of the nodes' times for any plan.
 
-use super::overhead::Overhead;
+use super::report::Overhead;
 use super::runs::Runs;
 use crate::plan::tests::generated::{check_self_times, tree, with_consistent_times};
-use crate::plan::validate::check_run;
+use crate::plan::unusable::check_run;
 use crate::plan::{Explained, Node, Plan};
 use crate::report::RunSample;
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
@@ -33,7 +33,7 @@ fn runs_of(root: &Node, speeds: [f64; RUNS], baseline: f64, rows_only: f64) -> R
     let plan = |speed: f64| {
         let plan = scaled(root, speed);
         let execution_ms = plan.total_ms.unwrap_or(0.0) + 0.1;
-        Plan::new(Explained { plan, ..Explained::default() }, execution_ms)
+        Plan::new(Explained { plan, execution_ms: Some(execution_ms), ..Explained::default() })
     };
     let reported = speeds.map(plan);
     let [baseline, rows_only] =

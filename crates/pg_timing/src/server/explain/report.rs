@@ -1,15 +1,152 @@
-//! The report of live runs, and its notes.
+//! The overhead of EXPLAIN ANALYZE from live runs, its report, and the notes.
+//!
+//! Two figures limit each other. The pairs of runs show how much longer EXPLAIN ANALYZE takes. The calls of the plan, and the cost
+//! of a call in a loop of bare calls, show how much of that can be overhead. What the calls cannot cost is not overhead: the
+//! machine was slower during the timed runs, or the caches were cold. But if the runs with TIMING ON take longer than those with
+//! TIMING OFF by more than that, the calls of this plan cost more than bare calls, and only the pairs count. The calls alone give
+//! the overhead of a statement that is too short to measure.
 
-use super::overhead::{Overhead, part};
 use super::runs::Runs;
 use super::script::Script;
 use super::server::LiveServer;
 use super::session::{PlanMode, Timing};
 use super::subject::Subject;
 use crate::human::duration;
+use crate::plan::Plan;
+use crate::plan::attribution::{Charge, attribute};
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
-use crate::report::{ExplainReport, LiveRuns, NS_PER_MS, Range, Spread, Timed};
-use crate::statistics::median;
+use crate::report::{ExplainReport, ExplainedNode, LiveRuns, Range, Spread, Timed};
+use crate::report::{LEAST_PART, MOST_PART, MS_PER_NS, NS_PER_MS, OVERLAP_NS, WORK_ERROR};
+use crate::statistics::{ERROR, median, median_interval, quantile, sorted};
+
+/// Clock reads are about this part of a call's overhead. The rest is the counting of rows and buffers.
+const CLOCK_PART: f64 = 0.85;
+
+/// The figures of the whole plan. Times are in ms, at the speed that the machine had during the reported runs.
+#[derive(Clone, Debug)]
+pub struct Overhead {
+    /// median of the runs of EXPLAIN ANALYZE
+    pub reported: f64,
+    /// reported time without overhead
+    pub corrected: Range,
+    /// time of the clock reads
+    pub clock: f64,
+    /// by how much the timed runs took longer than the calls can explain, within the errors of both
+    pub unexplained: f64,
+    /// calls of the whole plan, per process
+    pub calls: f64,
+    /// calls of the whole plan by all processes
+    pub all_calls: f64,
+}
+
+impl Overhead {
+    /// Computes the overhead of the whole plan.
+    pub fn of(runs: &Runs) -> Overhead {
+        let reported = median(&runs.ms_of(REPORTED));
+        let first = runs.reported.first();
+        let calls = first.map_or(0.0, |run| run.calls_per_process().estimate);
+        let measured = measured(runs, reported);
+        let by_calls = by_calls(runs, reported, calls * first.map_or(1.0, Plan::concurrent_processes))
+            .filter(|by_calls| measured.is_none() || !reads_cost_more(runs, reported, *by_calls));
+        let (overhead, unexplained) = match (measured, by_calls) {
+            (Some(measured), Some(by_calls)) => limited(measured, by_calls),
+            (Some(one), None) | (None, Some(one)) => (one, 0.0),
+            (None, None) => (Range { low: 0.0, estimate: 0.0, high: reported }, 0.0),
+        };
+        let corrected = overhead.rest_of(reported);
+        let timing = match measured {
+            Some(_) => part(runs, REPORTED, ROWS_ONLY).estimate * reported,
+            None => CLOCK_PART * overhead.estimate,
+        };
+        Overhead {
+            reported,
+            corrected,
+            clock: timing.clamp(0.0, overhead.estimate),
+            unexplained,
+            calls,
+            all_calls: first.map_or(0.0, |run| run.all_calls().estimate),
+        }
+    }
+
+    /// Returns the overhead of counting rows, and buffers if BUFFERS is on by default.
+    fn counting(&self) -> f64 {
+        self.reported - self.corrected.estimate - self.clock
+    }
+
+    /// Returns the relative half-width of the corrected time's interval. It is infinite if the time is not known.
+    pub fn half_width(&self) -> f64 {
+        (self.corrected.high / self.corrected.low).ln() / 2.0
+    }
+
+    /// Returns every node with its corrected time.
+    pub fn nodes(&self, runs: &Runs) -> Vec<ExplainedNode> {
+        let Overhead { reported, corrected, calls, clock, .. } = *self;
+        attribute(&runs.reported, &Charge { reported, whole: corrected, calls, clock })
+    }
+}
+
+/// Returns by how much one mode takes longer than another, as a fraction of the reported time. Runs of the same round are compared.
+fn part(runs: &Runs, longer: &str, shorter: &str) -> Range {
+    let baseline: Vec<f64> = runs.ms_of(BASELINE).chunks_exact(2).map(|pair| (pair[0] * pair[1]).sqrt()).collect();
+    let times = |mode| if mode == BASELINE { baseline.clone() } else { runs.ms_of(mode) };
+    let differences = times(longer).into_iter().zip(times(shorter)).zip(runs.ms_of(REPORTED));
+    // EXPLAIN prints microseconds.
+    let parts: Vec<f64> =
+        differences.map(|((longer, shorter), reported)| (longer - shorter) / reported.max(0.001)).collect();
+    median_interval(&parts, ERROR)
+}
+
+/// Returns the overhead that the pairs of runs show. `None` if there are too few, or the statement is lost in the round trip.
+fn measured(runs: &Runs, reported: f64) -> Option<Range> {
+    let baseline = median(&runs.ms_of(BASELINE));
+    let live = LiveRuns { plain_ms: baseline, round_trip_ms: runs.round_trip_ms.estimate, ..LiveRuns::default() };
+    let Range { low, estimate, high } = runs.ratio(REPORTED).filter(|_| !live.is_too_short())?;
+    // The round trip is subtracted from each baseline run.
+    let margin = 1.0 + runs.round_trip_ms.half_width() / baseline;
+    let overhead = |ratio: f64| reported * (1.0 - 1.0 / ratio.max(1.0));
+    Some(Range { low: overhead(low / margin), estimate: overhead(estimate), high: overhead(high * margin) })
+}
+
+/// Returns the overhead that the calls can cost. Parallel processes that share a CPU wait for each other's timing, so `calls` may be
+/// those of all processes. `None` if noise hides the cost of a bare call.
+fn by_calls(runs: &Runs, reported: f64, calls: f64) -> Option<Range> {
+    let bare = sorted(&runs.bare_calls_ms);
+    // The machine may be as slow during the runs as it was in the slowest loops, but not as slow as an interrupted loop seemed.
+    let (usual, slow) = (median(&bare), quantile(&bare, 0.9));
+    // A loop is short, so it may not have waited for a CPU as the statement did.
+    let baseline = sorted(&runs.ms_of(BASELINE));
+    let stretch = match baseline.first() {
+        // A shorter run is the error of the round trip.
+        Some(&fastest) if fastest > runs.round_trip_ms.high => median(&baseline) / fastest,
+        _ => 1.0,
+    };
+    // Two reads.
+    let most_overlap = 2.0 * OVERLAP_NS * MS_PER_NS;
+    let least = (LEAST_PART * usual).max(usual - most_overlap);
+    let slower_work = (WORK_ERROR * reported).min(calls * usual);
+    (usual > 0.0).then(|| Range {
+        low: (calls * least).min(reported),
+        estimate: (calls * usual).min(reported),
+        high: (calls * slow * stretch * MOST_PART + slower_work).min(reported),
+    })
+}
+
+/// Returns whether clock reads cost more than the calls can cost. Only the clock reads differ between TIMING ON and OFF. A small
+/// difference can be noise.
+fn reads_cost_more(runs: &Runs, reported: f64, by_calls: Range) -> bool {
+    part(runs, REPORTED, ROWS_ONLY).low * reported > by_calls.high.max(WORK_ERROR * reported)
+}
+
+/// Returns the measured overhead within the limits of what the calls can cost, and the time that they cannot explain.
+fn limited(measured: Range, by_calls: Range) -> (Range, f64) {
+    if measured.estimate > by_calls.high {
+        // The two contradict each other, so what both allow would be too narrow.
+        let unexplained = if measured.low > by_calls.high { measured.estimate - by_calls.high } else { 0.0 };
+        return (Range { low: by_calls.low.min(measured.low), ..by_calls }, unexplained);
+    }
+    // The calls cost something, even if noise hides it.
+    (Range { high: measured.high.clamp(by_calls.low, by_calls.high), ..measured }, 0.0)
+}
 
 /// Builds the report of a statement's runs.
 pub fn report(server: &LiveServer, script: &Script, subject: &Subject, runs: &Runs) -> ExplainReport {
@@ -26,6 +163,7 @@ pub fn report(server: &LiveServer, script: &Script, subject: &Subject, runs: &Ru
 
 fn live_runs(server: &LiveServer, script: &Script, subject: &Subject, runs: &Runs, overhead: &Overhead) -> LiveRuns {
     let baseline = runs.ms_of(BASELINE);
+    let (timing, counting) = (part(runs, REPORTED, ROWS_ONLY), part(runs, ROWS_ONLY, BASELINE));
     let per_call = overhead.reported * NS_PER_MS / overhead.calls.max(1.0);
     let timed = |timing: &Timing| {
         let mode = timing.to_string();
@@ -35,7 +173,7 @@ fn live_runs(server: &LiveServer, script: &Script, subject: &Subject, runs: &Run
             value: timing.value.into(),
             reported_ms: overhead.reported * (1.0 + part(runs, &mode, REPORTED).estimate),
             ratio,
-            clock_per_call_ns: not_negative(part(runs, &mode, ROWS_ONLY).times(per_call)),
+            clock_per_call_ns: part(runs, &mode, ROWS_ONLY).times(per_call).clamp(0.0, f64::INFINITY),
         }
     };
     let mut given_settings: Vec<String> = script.settings().iter().map(|setting| setting.name.clone()).collect();
@@ -49,14 +187,14 @@ fn live_runs(server: &LiveServer, script: &Script, subject: &Subject, runs: &Run
         plain_ms: median(&baseline),
         fastest_plain_ms: baseline.iter().copied().fold(f64::INFINITY, f64::min),
         spread_ms: Spread::of(&baseline),
-        rows_only_ms: overhead.reported * (1.0 - part(runs, REPORTED, ROWS_ONLY).estimate),
+        rows_only_ms: overhead.reported * (1.0 - timing.estimate),
         given_settings,
         plan_mode: subject.plan_mode.map(|mode| format!("{mode:?}").to_lowercase()),
         round_trip_ms: runs.round_trip_ms.estimate,
         planning_ms: median_planning_ms(runs),
         calls: overhead.all_calls,
-        clock_per_call_ns: around(overhead.clock, part(runs, REPORTED, ROWS_ONLY), overhead),
-        rows_per_call_ns: around(overhead.counting(), part(runs, ROWS_ONLY, BASELINE), overhead),
+        clock_per_call_ns: around(overhead.clock, timing, overhead),
+        rows_per_call_ns: around(overhead.counting(), counting, overhead),
         timed: server.timings.iter().map(timed).collect(),
         samples: runs.samples.clone(),
     }
@@ -68,23 +206,17 @@ fn around(part_ms: f64, measured: Range, overhead: &Overhead) -> Range {
     let margin_ms = measured.half_width() * overhead.reported;
     let part =
         Range { low: part_ms - margin_ms, estimate: part_ms, high: (part_ms + margin_ms).min(most_ms).max(part_ms) };
-    not_negative(part.times(NS_PER_MS / overhead.calls.max(1.0)))
-}
-
-fn not_negative(range: Range) -> Range {
-    Range { low: range.low.max(0.0), estimate: range.estimate.max(0.0), high: range.high.max(0.0) }
+    part.times(NS_PER_MS / overhead.calls.max(1.0)).clamp(0.0, f64::INFINITY)
 }
 
 /// Returns all notes, those about the server first.
 fn notes(server: &LiveServer, subject: &Subject, runs: &Runs, half_width: f64) -> Vec<String> {
     let mut notes = server.notes.clone();
     if runs.is_stopped {
-        let rounds = if runs.rounds() == 1 { "round" } else { "rounds" };
-        notes.push(format!("the runs were stopped after {} {rounds}", runs.rounds()));
+        notes.push(format!("the runs were stopped; complete rounds: {}", runs.rounds()));
     }
     if runs.rows_sent > 0 {
-        let rows = if runs.rows_sent == 1 { "row" } else { "rows" };
-        notes.push(format!("the baseline includes sending {} {rows}", runs.rows_sent));
+        notes.push(format!("the baseline includes sending its rows to the client: {}", runs.rows_sent));
     }
     notes.extend(plan_mode(subject.plan_mode, runs));
     if subject.skips_rows {
@@ -152,42 +284,185 @@ fn different_calls(runs: &Runs) -> Option<String> {
 mod tests {
     use super::super::proptests::runs_with_times;
     use super::*;
-    use crate::plan::Plan;
+    use crate::plan::tests::plan_of_json;
 
-    fn run(rows: u32) -> Plan {
-        let json = format!(
-            r#"{{"Plan": {{"Node Type": "Seq Scan", "Actual Total Time": 90.0, "Actual Rows": {rows}, "Actual Loops": 1}}}}"#
+    fn plan(json: &str, execution_ms: f64) -> Plan {
+        plan_of_json(json, execution_ms)
+    }
+
+    /// A count of a million rows: baseline 100 ms, row counting 10 ms, clock 90 ms.
+    fn count_runs() -> Runs {
+        runs_of([99.0, 100.0, 101.0, 100.0, 100.0, 100.0, 99.0, 101.0], 110.0)
+    }
+
+    /// The same runs, but the clock reads take 5 ms, and the machine was slower while EXPLAIN ran.
+    fn slow_runs() -> Runs {
+        runs_of([100.0; 8], 195.0)
+    }
+
+    fn runs_of(baseline: [f64; 8], rows_only: f64) -> Runs {
+        let run = plan(
+            r#"{"Plan": {"Node Type": "Aggregate", "Actual Total Time": 200.0, "Actual Rows": 1, "Actual Loops": 1,
+                "Plans": [{"Node Type": "Seq Scan", "Parent Relationship": "Outer", "Actual Total Time": 130.0, "Actual Rows": 999999, "Actual Loops": 1}]}}"#,
+            200.0,
         );
-        Plan::new(serde_json::from_str(&json).unwrap(), 100.0)
+        runs_with_times(&baseline, &[rows_only; 8], vec![run; 8])
     }
 
-    fn runs(baseline_ms: [f64; 3], rows: [u32; 3]) -> Runs {
-        runs_with_times(&baseline_ms, &[95.0; 3], rows.map(run).into())
+    fn factor(overhead: &Overhead) -> Option<Range> {
+        ExplainReport::of(overhead.reported, overhead.corrected, 0.0, 0.0).overhead_factor
     }
 
-    #[test]
-    fn quiet_runs_of_few_rows_have_no_notes() {
-        let runs = runs([90.0, 90.5, 90.2], [900, 900, 900]);
-        assert_eq!((rows_not_sent(&runs), different_calls(&runs), imprecise(&runs, 0.01)), (None, None, None));
-    }
-
-    #[test]
-    fn rows_that_are_not_sent_are_noted() {
-        assert!(rows_not_sent(&runs([90.0; 3], [5000; 3])).unwrap().starts_with("5000 rows are not sent"));
+    fn rounded(overhead: &Overhead) -> [f64; 4] {
+        [overhead.corrected.estimate, overhead.clock, overhead.counting(), overhead.unexplained].map(f64::round)
     }
 
     #[test]
-    fn different_numbers_of_calls_are_noted() {
-        let note = different_calls(&runs([90.0; 3], [500, 900, 600])).unwrap();
-        assert!(note.contains("501 to 901"), "{note}");
-        assert_eq!(different_calls(&runs([90.0; 3], [900, 950, 910])), None);
+    fn the_root_is_as_certain_as_the_statement() {
+        let overhead = Overhead::of(&count_runs());
+        assert_eq!(rounded(&overhead), [100.0, 90.0, 10.0, 0.0]);
+        let Range { low, high, .. } = overhead.corrected;
+        assert!((97.0..99.0).contains(&low) && (101.0..103.0).contains(&high), "{low} {high}");
+        let factor = factor(&overhead).unwrap();
+        assert!(factor.low < 2.0 && (factor.estimate - 2.0).abs() < 0.001 && factor.high > 2.0, "{factor:?}");
+        let root = overhead.nodes(&count_runs())[0].corrected_ms;
+        assert!((root.estimate - 100.0).abs() < 0.1 && (root.half_width() - (100.0 - low)).abs() < 0.2, "{root:?}");
     }
 
     #[test]
-    fn rounds_that_vary_are_noted() {
-        let note = imprecise(&runs([80.0, 120.0, 95.0], [900; 3]), 0.1).unwrap();
-        assert!(note.contains("to 10% after 3 rounds") && note.contains("a longer --time"), "{note}");
-        assert_eq!(imprecise(&runs([90.0, 90.1, 90.2], [900; 3]), 0.1), None, "the calls are uncertain");
-        assert_eq!(imprecise(&Runs { is_stopped: true, ..runs([80.0, 120.0, 95.0], [900; 3]) }, 0.1), None);
+    fn a_node_is_charged_for_half_of_its_own_calls() {
+        let nodes = Overhead::of(&count_runs()).nodes(&count_runs());
+        let scan = &nodes[1];
+        assert!((scan.corrected_ms.estimate - 80.0).abs() < 0.1, "{:?}", scan.corrected_ms);
+        // A tenth of a call may fall to the other side of the scan's time: 10 ms.
+        assert!((10.0..16.0).contains(&scan.corrected_ms.half_width()), "{:?}", scan.corrected_ms);
+        assert!(scan.corrected_ms.high <= nodes[0].corrected_ms.high);
+        assert!((scan.clock_share - 45.0 / 130.0).abs() < 0.001);
+        assert_eq!((scan.rank, scan.corrected_rank, nodes[0].rank), (Some(1), Some(1), Some(2)));
+    }
+
+    #[test]
+    fn what_the_calls_cannot_cost_is_not_overhead() {
+        // A million calls cost 20 ms, and at most 26 + 6 ms.
+        let runs = Runs { bare_calls_ms: vec![20e-6; 9], ..slow_runs() };
+        let overhead = Overhead::of(&runs);
+        assert_eq!(rounded(&overhead), [180.0, 5.0, 15.0, 68.0]);
+        assert!((overhead.corrected.low - 168.0).abs() < 0.5 && (overhead.corrected.high - 196.0).abs() < 0.1);
+        let nodes = overhead.nodes(&runs);
+        assert!((nodes[0].corrected_ms.estimate - 180.0).abs() < 0.1, "{:?}", nodes[0].corrected_ms);
+        // A call costs more while the statement waits for a CPU: the fastest baseline run takes a third of the time.
+        let mut waits = runs.clone();
+        waits.samples[0].ms = 33.3;
+        assert!(Overhead::of(&waits).corrected.low < 120.0);
+        // If bare calls cost as much as the overhead, nothing is unexplained.
+        let explained = Overhead::of(&Runs { bare_calls_ms: vec![100e-6; 9], ..count_runs() });
+        assert_eq!(rounded(&explained), [100.0, 90.0, 10.0, 0.0]);
+    }
+
+    #[test]
+    fn timing_on_and_off_show_that_calls_reads_cost_more_than_bare_calls() {
+        let overhead = Overhead::of(&Runs { bare_calls_ms: vec![20e-6; 9], ..count_runs() });
+        assert_eq!(rounded(&overhead), [100.0, 90.0, 10.0, 0.0]);
+        assert!((97.0..103.0).contains(&overhead.corrected.low) && overhead.corrected.high < 103.0);
+    }
+
+    #[test]
+    fn contradicting_figures_do_not_make_the_interval_narrow() {
+        let range = |low, estimate, high| Range { low, estimate, high };
+        assert_eq!(limited(range(19.0, 50.0, 90.0), range(4.0, 10.0, 20.0)), (range(4.0, 10.0, 20.0), 0.0));
+        assert_eq!(limited(range(2.0, 50.0, 90.0), range(4.0, 10.0, 20.0)), (range(2.0, 10.0, 20.0), 0.0));
+        assert_eq!(limited(range(25.0, 50.0, 90.0), range(4.0, 10.0, 20.0)), (range(4.0, 10.0, 20.0), 30.0));
+        assert_eq!(limited(range(8.0, 12.0, 90.0), range(4.0, 10.0, 20.0)), (range(8.0, 12.0, 20.0), 0.0));
+        assert_eq!(limited(range(0.0, 0.0, 1.0), range(4.0, 10.0, 20.0)), (range(0.0, 0.0, 4.0), 0.0));
+    }
+
+    #[test]
+    fn parallel_processes_may_wait_for_each_others_timing() {
+        let mut runs = Runs { bare_calls_ms: vec![20e-6; 9], ..slow_runs() };
+        let single = Overhead::of(&runs).unexplained;
+        runs.reported.iter_mut().for_each(|run| run.nodes[1].processes = 3.0);
+        assert!(Overhead::of(&runs).unexplained < single - 30.0);
+    }
+
+    #[test]
+    fn a_statement_that_sleeps_has_no_overhead() {
+        let sleep = plan(
+            r#"{"Plan": {"Node Type": "Result", "Actual Total Time": 200.1, "Actual Rows": 1, "Actual Loops": 1}}"#,
+            200.1,
+        );
+        let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..runs_with_times(&[200.1; 3], &[200.1; 3], vec![sleep; 3]) };
+        let overhead = Overhead::of(&runs);
+        assert!(factor(&overhead).unwrap().high < 1.000001, "{:?}", factor(&overhead));
+    }
+
+    #[test]
+    fn noise_does_not_make_the_overhead_negative() {
+        let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..runs_of([300.0; 8], 195.0) };
+        let overhead = Overhead::of(&runs);
+        assert_eq!(factor(&overhead).unwrap().low, 1.0);
+        // Each call costs at least a fifth of a bare call.
+        assert!((overhead.corrected.low - 192.0).abs() < 0.1 && overhead.corrected.high == 200.0);
+        let nodes = overhead.nodes(&runs);
+        assert!(nodes.iter().all(|node| node.corrected_ms.estimate == node.reported_ms && node.clock_share == 0.0));
+    }
+
+    #[test]
+    fn a_statement_that_is_lost_in_the_round_trip_has_the_overhead_of_its_calls() {
+        let one_row = plan(
+            r#"{"Plan": {"Node Type": "Result", "Actual Total Time": 0.005, "Actual Rows": 1, "Actual Loops": 1}}"#,
+            0.016,
+        );
+        let short = |bare_calls_ms| Runs {
+            round_trip_ms: Range::between(0.08, 0.12),
+            bare_calls_ms,
+            ..runs_with_times(&[0.01; 8], &[0.01; 8], vec![one_row.clone(); 8])
+        };
+        let overhead = Overhead::of(&short(vec![40e-6; 9]));
+        let calls_ms = overhead.calls * 40e-6;
+        assert!((overhead.reported - overhead.corrected.estimate - calls_ms).abs() < 1e-9, "{overhead:?}");
+        assert!(factor(&overhead).is_some() && overhead.unexplained == 0.0);
+        let unknown = Overhead::of(&short(vec![]));
+        assert_eq!((factor(&unknown), unknown.corrected.low, unknown.corrected.high), (None, 0.0, 0.016));
+    }
+
+    mod notes {
+        use super::*;
+
+        fn run(rows: u32) -> Plan {
+            let json = format!(
+                r#"{{"Plan": {{"Node Type": "Seq Scan", "Actual Total Time": 90.0, "Actual Rows": {rows}, "Actual Loops": 1}}}}"#
+            );
+            plan_of_json(&json, 100.0)
+        }
+
+        fn runs(baseline_ms: [f64; 3], rows: [u32; 3]) -> Runs {
+            runs_with_times(&baseline_ms, &[95.0; 3], rows.map(run).into())
+        }
+
+        #[test]
+        fn quiet_runs_of_few_rows_have_no_notes() {
+            let runs = runs([90.0, 90.5, 90.2], [900, 900, 900]);
+            assert_eq!((rows_not_sent(&runs), different_calls(&runs), imprecise(&runs, 0.01)), (None, None, None));
+        }
+
+        #[test]
+        fn rows_that_are_not_sent_are_noted() {
+            assert!(rows_not_sent(&runs([90.0; 3], [5000; 3])).unwrap().starts_with("5000 rows are not sent"));
+        }
+
+        #[test]
+        fn different_numbers_of_calls_are_noted() {
+            let note = different_calls(&runs([90.0; 3], [500, 900, 600])).unwrap();
+            assert!(note.contains("501 to 901"), "{note}");
+            assert_eq!(different_calls(&runs([90.0; 3], [900, 950, 910])), None);
+        }
+
+        #[test]
+        fn rounds_that_vary_are_noted() {
+            let note = imprecise(&runs([80.0, 120.0, 95.0], [900; 3]), 0.1).unwrap();
+            assert!(note.contains("to 10% after 3 rounds") && note.contains("a longer --time"), "{note}");
+            assert_eq!(imprecise(&runs([90.0, 90.1, 90.2], [900; 3]), 0.1), None, "the calls are uncertain");
+            assert_eq!(imprecise(&Runs { is_stopped: true, ..runs([80.0, 120.0, 95.0], [900; 3]) }, 0.1), None);
+        }
     }
 }

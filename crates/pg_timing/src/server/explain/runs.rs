@@ -30,22 +30,24 @@ const SHORT_MS: f64 = 50.0;
 const LONG_MS: f64 = 3000.0;
 
 /// How a statement is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RunMode {
-    /// without EXPLAIN
-    Baseline,
-    /// EXPLAIN ANALYZE, TIMING OFF
-    RowsOnly,
-    /// EXPLAIN ANALYZE as people type it, or with another timing method
-    Timed(Option<Timing>),
+struct RunMode {
+    /// in a report
+    name: String,
+    /// of EXPLAIN ANALYZE; `None` is a run without EXPLAIN
+    options: Option<&'static str>,
+    timing: Option<Timing>,
 }
 
-/// Returns the modes of one round, with their names in a report.
-fn modes(timings: &[Timing]) -> Vec<(String, RunMode)> {
-    let baseline = (BASELINE.to_string(), RunMode::Baseline);
-    let reported = (REPORTED.to_string(), RunMode::Timed(None));
-    let mut modes = vec![baseline.clone(), reported, baseline, (ROWS_ONLY.to_string(), RunMode::RowsOnly)];
-    modes.extend(timings.iter().map(|&timing| (timing.to_string(), RunMode::Timed(Some(timing)))));
+/// Returns the modes of one round.
+fn modes(timings: &[Timing]) -> Vec<RunMode> {
+    let mode = |name: &str, options, timing| RunMode { name: name.into(), options, timing };
+    let mut modes = vec![
+        mode(BASELINE, None, None),
+        mode(REPORTED, Some("TIMING ON"), None),
+        mode(BASELINE, None, None),
+        mode(ROWS_ONLY, Some("TIMING OFF"), None),
+    ];
+    modes.extend(timings.iter().map(|&timing| mode(&timing.to_string(), Some("TIMING ON"), Some(timing))));
     modes
 }
 
@@ -148,8 +150,8 @@ pub fn runs(
 }
 
 /// Fills the caches. These runs are not counted. Of a long statement, one run is enough.
-fn warm_up(session: &mut RunSession, subject: &Subject, runs: &Runs, modes: &[(String, RunMode)]) -> Result<(), Error> {
-    let first_ms = run(session, subject, RunMode::Baseline, runs, &mut Runs::default())?;
+fn warm_up(session: &mut RunSession, subject: &Subject, runs: &Runs, modes: &[RunMode]) -> Result<(), Error> {
+    let first_ms = run(session, subject, &modes[0], runs, &mut Runs::default())?;
     if first_ms <= SHORT_MS {
         round(session, subject, runs, modes)?;
     }
@@ -166,18 +168,13 @@ fn warm_up(session: &mut RunSession, subject: &Subject, runs: &Runs, modes: &[(S
 }
 
 /// Runs one round, after the rounds in `known`.
-fn round(
-    session: &mut RunSession,
-    subject: &Subject,
-    known: &Runs,
-    modes: &[(String, RunMode)],
-) -> Result<Runs, Error> {
+fn round(session: &mut RunSession, subject: &Subject, known: &Runs, modes: &[RunMode]) -> Result<Runs, Error> {
     // The machine can be slower than in the last round.
     let round_trip_ms = median(&session.round_trips_ms(ROUND_TRIPS_OF_A_ROUND)?);
     let mut round = Runs { round_trip_ms: Range::exactly(round_trip_ms), ..Runs::default() };
-    for (name, mode) in modes {
-        let ms = run(session, subject, *mode, known, &mut round)?;
-        round.samples.push(RunSample { mode: name.clone(), ms });
+    for mode in modes {
+        let ms = run(session, subject, mode, known, &mut round)?;
+        round.samples.push(RunSample { mode: mode.name.clone(), ms });
     }
     round.bare_calls_ms.push(session.bare_call_ms(known.round_trip_ms.estimate)?);
     Ok(round)
@@ -187,26 +184,20 @@ fn round(
 fn run(
     session: &mut RunSession,
     subject: &Subject,
-    mode: RunMode,
+    mode: &RunMode,
     known: &Runs,
     round: &mut Runs,
 ) -> Result<f64, Error> {
-    match mode {
-        RunMode::Baseline => {
-            let run = session.baseline(subject.baseline(), subject.planning())?;
-            round.rows_sent = run.rows;
-            round.planning_ms.extend(run.planning_ms);
-            Ok((run.client_ms - round.round_trip_ms.estimate - run.planning_ms.unwrap_or(0.0)).max(0.0))
-        }
-        RunMode::RowsOnly => Ok(session.explain_analyze(subject.explain_analyze("TIMING OFF"), None)?.execution_ms),
-        RunMode::Timed(timing) => {
-            let plan = session.explain_analyze(subject.explain_analyze("TIMING ON"), timing)?;
-            let plan = known.checked(plan)?;
-            let ms = plan.execution_ms;
-            round.reported.extend(timing.is_none().then_some(plan));
-            Ok(ms)
-        }
-    }
+    let Some(options) = mode.options else {
+        let run = session.baseline(subject.baseline(), subject.planning())?;
+        round.rows_sent = run.rows;
+        round.planning_ms.extend(run.planning_ms);
+        return Ok((run.client_ms - round.round_trip_ms.estimate - run.planning_ms.unwrap_or(0.0)).max(0.0));
+    };
+    let plan = known.checked(session.explain_analyze(subject.explain_analyze(options), mode.timing)?)?;
+    let ms = plan.execution_ms;
+    round.reported.extend((mode.name == REPORTED).then_some(plan));
+    Ok(ms)
 }
 
 #[cfg(test)]
@@ -214,9 +205,10 @@ mod tests {
     use super::super::proptests::runs_with_times;
     use super::super::session::METHODS;
     use super::*;
+    use crate::plan::tests::plan_of_json;
 
     fn plan(kind: &str, ms: f64) -> Plan {
-        Plan::new(serde_json::from_str(&format!(r#"{{"Plan": {{"Node Type": "{kind}"}}}}"#)).unwrap(), ms)
+        plan_of_json(&format!(r#"{{"Plan": {{"Node Type": "{kind}"}}}}"#), ms)
     }
 
     #[test]

@@ -6,8 +6,9 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// a keyword, a name, a number or a parameter like `$1`
+    /// a keyword, a name or a parameter like `$1`
     Word,
+    Number,
     /// a name in double quotes
     QuotedName,
     Text,
@@ -151,18 +152,34 @@ fn token(text: &str) -> Option<(Kind, usize)> {
     Some(match c {
         '\'' => (Kind::Text, quoted_length(text, '\'', false)),
         '"' => (Kind::QuotedName, quoted_length(text, '"', false)),
-        'e' | 'E' if text[1..].starts_with('\'') => (Kind::Text, 1 + quoted_length(&text[1..], '\'', true)),
-        '$' if text[1..].starts_with(|c: char| c.is_ascii_digit()) => (Kind::Word, 1 + word_length(&text[1..])),
+        // B'01', E'a\n', N'a' and X'1f'
+        'b' | 'B' | 'e' | 'E' | 'n' | 'N' | 'x' | 'X' if text[1..].starts_with('\'') => {
+            (Kind::Text, 1 + quoted_length(&text[1..], '\'', c.eq_ignore_ascii_case(&'e')))
+        }
+        '$' if text[1..].starts_with(|c: char| c.is_ascii_digit()) => (Kind::Word, 1 + number_length(&text[1..])),
         '$' => dollar_quoted_length(text).map_or((Kind::Symbol, 1), |length| (Kind::Text, length)),
+        _ if text.strip_prefix('.').unwrap_or(text).starts_with(|c: char| c.is_ascii_digit()) => {
+            (Kind::Number, number_length(text))
+        }
         _ if starts_word(c) => (Kind::Word, word_length(text)),
         _ => (Kind::Symbol, c.len_utf8()),
     })
 }
 
-/// Returns the length of a name, a keyword or a number. A dollar sign can be a part of a name, but not of a number.
+/// Returns the length of a name or a keyword. A dollar sign can be a part of it.
 fn word_length(text: &str) -> usize {
-    let is_number = text.starts_with(|c: char| c.is_ascii_digit());
-    text.find(|c: char| !starts_word(c) && (is_number || c != '$')).unwrap_or(text.len())
+    text.find(|c: char| !starts_word(c) && c != '$').unwrap_or(text.len())
+}
+
+/// Returns the length of a number: `1`, `.5`, `1.5e-3`, `0xff` or `1_000`.
+fn number_length(text: &str) -> usize {
+    let mut previous = ' ';
+    let mut is_inside = |c: char| {
+        let exponent = matches!(c, '+' | '-') && matches!(previous, 'e' | 'E') && !text.starts_with("0x");
+        previous = c;
+        c.is_ascii_alphanumeric() || c == '_' || c == '.' || exponent
+    };
+    text.find(|c: char| !is_inside(c)).unwrap_or(text.len())
 }
 
 /// Returns the length of a quoted text. A doubled quote is a part of it.

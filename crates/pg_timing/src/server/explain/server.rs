@@ -32,11 +32,6 @@ impl LiveServer {
         };
         let method = server.settings.get(FAST_TIMING_METHOD);
         session.has_fast_timing = method.is_some_and(|method| method != "off");
-        if !session.connection.is_local() {
-            let note = "the server is on another host: the cost of one clock read is not measured, but the overhead of this \
-                        statement is";
-            server.notes.push(note.into());
-        }
         if server.times_each_statement() {
             switch_auto_explain_off(session)?;
             let note = "auto_explain.log_analyze was off in these runs, because it also times runs without EXPLAIN";

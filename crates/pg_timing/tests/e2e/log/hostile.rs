@@ -211,6 +211,17 @@ fn long_inputs_take_linear_time_and_no_stack() {
         let record = text_record("LOG", &messages("")[0]);
         format!("{prefix} {record}{prefix} CONTEXT:  f\n")
     };
+    let node = |rest: &str| {
+        format!(r#"{{"Node Type": "CTE Scan", "Actual Total Time": 0, "Actual Rows": 1, "Actual Loops": 1{rest}}},"#)
+    };
+    let json_plan = |nodes: &str| {
+        let nodes = nodes.trim_end_matches(',');
+        format!(
+            r#"{{"Plan": {{"Node Type": "Append", "Actual Total Time": 9, "Actual Rows": 1, "Actual Loops": 1, "Plans": [{nodes}]}}}}"#
+        )
+    };
+    // Each CTE reads the next one.
+    let chain = |n: usize| node(&format!(r#", "CTE Name": "c{}", "Subplan Name": "CTE c{n}""#, n + 1));
     let with_query = |query: &str| text_record("LOG", &messages("")[0].replace("select 1", query));
     let inputs = [
         of_server(&many("/a")),
@@ -244,6 +255,17 @@ fn long_inputs_take_linear_time_and_no_stack() {
         format!("<p>{}-&gt;\n", many("&")),
         many("("),
         many("Sort (cost="),
+        many("[\n0,\n"),
+        many(r#"{"message": "[{\"message\": \"[0]\"}]"}"#),
+        format!("{NODE}\n{}", many("  InitPlan 1\n    ->  Sort (actual rows=1 loops=1)\n")),
+        format!("{NODE}\n{}", many("->  Append (actual time=0.000..1.000 rows=0 loops=1)\n")),
+        format!("{NODE}\n{}", many("  ->  Sort\n(actual\ntime=0.000..1.000 rows=0 loops=1)\n")),
+        format!("{NODE}\n{}", many("  InitPlan 1\n    Filter: (((\n")),
+        json_plan(&many(&node(r#", "CTE Name": "c", "Subplan Name": "CTE c""#))),
+        json_plan(&(node(r#", "Subplan Name": "CTE c""#) + &many(&node(r#", "CTE Name": "c""#)))),
+        json_plan(&many(&node(r#", "Subplan Name": "InitPlan 1", "Filter": "(a > (InitPlan 1).col1)""#))),
+        json_plan(&(node(r#", "Subplan Name": "InitPlan 1""#) + &many(&node(r#", "Filter": "(InitPlan 1).col1""#)))),
+        json_plan(&(0..LENGTH / 200).map(chain).collect::<String>()),
     ];
     let dir = tempfile::tempdir().unwrap();
     for input in inputs {
