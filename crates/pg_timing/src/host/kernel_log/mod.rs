@@ -20,8 +20,7 @@ use super::facts::about_clocks;
 use super::pattern::Fields;
 use crate::report::{Demoted, KernelMessage};
 use anstream::adapter::strip_str;
-use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 pub use crate::report::MessageLevel as Level;
@@ -83,30 +82,6 @@ pub fn parse(text: &str) -> KernelClockLog {
     log
 }
 
-/// A record of journalctl or dmesg.
-#[derive(Deserialize)]
-struct Record {
-    #[serde(rename = "MESSAGE", alias = "msg")]
-    message: Option<Value>,
-    /// seconds since boot, of dmesg
-    time: Option<f64>,
-    /// microseconds since boot, of journalctl: the kernel's time, and the time at which the journal got the message
-    #[serde(rename = "_SOURCE_MONOTONIC_TIMESTAMP")]
-    micros: Option<String>,
-    #[serde(rename = "__MONOTONIC_TIMESTAMP")]
-    received_micros: Option<String>,
-    /// the program that wrote the message; it is null if the name is long, and a list if there are several
-    #[serde(rename = "SYSLOG_IDENTIFIER", default = "kernel")]
-    program: Value,
-    /// how the journal got the message; a program cannot write this field
-    #[serde(rename = "_TRANSPORT", default = "kernel")]
-    transport: Value,
-}
-
-fn kernel() -> Value {
-    "kernel".into()
-}
-
 /// Returns a log in JSON as the lines that dmesg prints: records of journalctl and dmesg, and texts of any other program that
 /// exports logs. Another text is returned as it is.
 fn as_lines(text: &str) -> Cow<'_, str> {
@@ -134,33 +109,44 @@ fn as_lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(lines)
 }
 
+/// Values of these keys quote what a client of a server wrote.
+const QUOTES: [&str; 6] = ["statement", "query", "detail", "context", "hint", "internal_query"];
+
 /// Adds the lines in a value.
 fn add(value: Value, lines: &mut String) {
     match value {
         Value::String(text) => text.lines().for_each(|line| lines.extend([line, "\n"])),
         Value::Array(values) => values.into_iter().for_each(|value| add(value, lines)),
-        Value::Object(fields) if ["MESSAGE", "msg"].iter().any(|name| fields.contains_key(*name)) => {
-            if let Ok(record) = serde_json::from_value::<Record>(fields.into()) {
-                record.add_to(lines);
+        // The program that wrote a message, and how the journal got it: a program cannot write the second field. A name is null
+        // if it is long, and a list if there are several.
+        Value::Object(fields)
+            if ["SYSLOG_IDENTIFIER", "_TRANSPORT"]
+                .iter()
+                .any(|key| fields.get(*key).is_some_and(|name| name != "kernel")) => {}
+        Value::Object(fields) => match ["MESSAGE", "msg"].iter().find_map(|key| fields.get(*key)) {
+            Some(message) => {
+                let message = message.as_str().and_then(|message| message.lines().next()).unwrap_or("");
+                let time = seconds(&fields).map(|seconds| format!("[{seconds:.6}] ")).unwrap_or_default();
+                lines.extend([&time, message, "\n"]);
             }
-        }
-        Value::Object(fields) => fields.into_iter().for_each(|(_, value)| add(value, lines)),
+            None => fields
+                .into_iter()
+                .filter(|(key, _)| !QUOTES.contains(&key.as_str()))
+                .for_each(|(_, value)| add(value, lines)),
+        },
         _ => {}
     }
 }
 
-impl Record {
-    fn add_to(&self, lines: &mut String) {
-        let is_kernel = self.program == "kernel" && self.transport == "kernel";
-        let Some(message) = self.message.as_ref().and_then(Value::as_str).filter(|_| is_kernel) else { return };
-        let micros = self.micros.as_ref().or(self.received_micros.as_ref());
-        let micros = micros.and_then(|micros| micros.parse::<f64>().ok());
-        if let Some(seconds) = micros.map(|micros| micros / 1e6).or(self.time) {
-            lines.push_str(&format!("[{seconds:.6}] "));
-        }
-        lines.push_str(message.lines().next().unwrap_or(""));
-        lines.push('\n');
-    }
+/// Returns the seconds since boot in a record: of journalctl in microseconds, the kernel's time or the one at which the journal
+/// got the message, and of dmesg in seconds.
+fn seconds(record: &Map<String, Value>) -> Option<f64> {
+    let number = |key: &str| {
+        let value = record.get(key)?;
+        value.as_f64().or_else(|| value.as_str()?.parse().ok())
+    };
+    let micros = number("_SOURCE_MONOTONIC_TIMESTAMP").or_else(|| number("__MONOTONIC_TIMESTAMP"));
+    micros.map(|micros| micros / 1e6).or_else(|| number("time"))
 }
 
 /// Longer lines are not the kernel's: its records have at most 1024 bytes.

@@ -114,6 +114,24 @@ fn logs_in_texts_of_json_and_html() {
     }
 }
 
+#[test]
+fn records_of_json_without_the_usual_types() {
+    let text = "clocksource: Switched to clocksource hpet";
+    let found = |record: serde_json::Value| parse(&record.to_string()).messages;
+    for time in [json!("7823.1"), json!(7823.1)] {
+        let record = json!({"level": "info", "time": time, "msg": text});
+        assert_eq!(found(record)[0].shown.seconds, Some(7823.1));
+    }
+    assert_eq!(found(json!({"time": "2026-11-27T00:01:02Z", "msg": text})).len(), 1);
+    assert_eq!(found(json!({"MESSAGE": text, "_SOURCE_MONOTONIC_TIMESTAMP": 1_500_000}))[0].shown.seconds, Some(1.5));
+    for other in [
+        json!({"SYSLOG_IDENTIFIER": "app", "_TRANSPORT": "stdout", "message": text}),
+        json!([{"statement": text, "query": text, "message": "x"}]),
+    ] {
+        assert_eq!(found(other), []);
+    }
+}
+
 /// A record has all fields of journalctl. A program sends any bytes in its own fields: journalctl shows several values as a
 /// list, and a long value as null.
 #[test]

@@ -201,8 +201,8 @@ pub fn unquote(line: &str) -> &str {
     loop {
         line = line.trim_start_matches(|c| blank(c) || ">|│#*`\"'".contains(c));
         // `12:Testing timing` comes from grep -n.
-        if let Some((number, text)) = line.split_once(':')
-            && whole(number).is_some()
+        let digits = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+        if let Some(text) = line[digits..].strip_prefix(':').filter(|_| digits > 0)
             && !text.starts_with(|c: char| c.is_whitespace() || c.is_ascii_digit())
         {
             line = text;

@@ -192,17 +192,20 @@ impl Figures<'_> {
 pub fn complete(text: &str, outputs: &[Output], reports: &mut [Report]) {
     let log = kernel_log::parse(text);
     let kernel = survey::kernel_report(&log);
-    let stated = clock_sources(text);
+    let is_only = outputs.len() == 1;
+    let mut stated = clock_sources(text).into_iter().peekable();
+    let (mut current, mut available) = (None, None);
     for (output, report) in outputs.iter().zip(&mut *reports) {
         // Among several outputs, a clock source belongs to those after it.
-        for (position, is_current, names) in &stated {
-            match (outputs.len() == 1 || *position < output.position, is_current) {
-                (true, true) => report.clocksource.current = Fact::Known(names[0].into()),
-                (true, false) => {
-                    report.clocksource.available = Fact::Known(names.iter().map(|name| (*name).into()).collect());
-                }
-                (false, _) => {}
-            }
+        while let Some((_, is_current, names)) = stated.next_if(|stated| is_only || stated.0 < output.position) {
+            *if is_current { &mut current } else { &mut available } = Some(names);
+        }
+        let owned = |names: &Vec<&str>| names.iter().map(|name| (*name).to_string()).collect::<Vec<_>>();
+        if let Some(names) = &current {
+            report.clocksource.current = Fact::Known(names[0].into());
+        }
+        if let Some(names) = &available {
+            report.clocksource.available = Fact::Known(owned(names));
         }
         if kernel.recognized_lines > 0 {
             survey::complete(&log, &mut report.host, &mut report.clocksource);
