@@ -72,7 +72,7 @@ Measure the overhead per call on a temporary server:
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = WHAT_RUNS_DO)]
 pub struct ExplainArguments {
-    /// SQL statement to measure. SET and RESET may come before it, also in their own -c. Without -c and -f, measure the
+    /// SQL statement to measure. SET, RESET and PREPARE may come before it, also in their own -c. Without -c and -f, measure the
     /// overhead per call with test statements: 100 000 rows in one scan and in 400 loops. If no option names a server and none
     /// answers on the default socket, a temporary server is started, as with --ephemeral
     #[arg(short, long, value_name = "SQL")]

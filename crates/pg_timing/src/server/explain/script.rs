@@ -1,4 +1,5 @@
-//! What a user wants to measure: one statement, after the settings that it needs, with values for its parameters. The server decides whether it supports the statement: only its beginning is read here.
+//! What a user wants to measure: one statement, after the settings and PREPARE lines that it needs, with values for its
+//! parameters. The server decides whether it supports the statement: only its beginning is read here.
 
 use super::scan::{Token, Tokens, statements};
 use crate::error::Error;
@@ -9,9 +10,14 @@ use crate::server::settings::FAST_TIMING_METHOD;
 pub struct Script {
     text: String,
     settings: Vec<Setting>,
+    /// the statement, or the one in its PREPARE line
     query: String,
+    /// the types in the PREPARE line, like `(int)`
+    types: String,
     /// values of `$1`, `$2`, ...; `None` is NULL
     values: Vec<Option<String>>,
+    /// the text after `EXECUTE name`: the values in parentheses, or nothing
+    executed: Option<String>,
 }
 
 /// A SET or RESET line.
@@ -47,31 +53,77 @@ impl Script {
     /// Returns the script of some texts: those of `-c`, or of one file. `values` are those of `--param`.
     pub fn new<T: AsRef<str>>(texts: &[T], values: &[String]) -> Result<Script, Error> {
         let lines: Vec<&str> = texts.iter().flat_map(|text| statements(text.as_ref())).collect();
-        let is_setting = |line: &&str| begins(line, "SET") || begins(line, "RESET");
-        let Some((query, settings)) = lines.split_last().filter(|(last, _)| !is_setting(last)) else {
-            return Err(match lines.iter().all(is_setting) {
-                true => Error::new("there is no statement", "give one with -c, with -f, or on stdin, as the last one"),
-                false => several(),
-            });
+        let is_setting = |line: &str| begins(line, "SET") || begins(line, "RESET");
+        let several = || {
+            let hint = "give one statement; only SET, RESET and PREPARE may come before it, and nothing after it";
+            Error::new("there are several statements", hint)
         };
-        if !settings.iter().all(is_setting) {
-            return Err(several());
-        }
-        let script = Script {
+        let (last, leading) = match lines.split_last() {
+            Some((last, leading)) if !is_setting(last) && !begins(last, "PREPARE") => (*last, leading),
+            _ if lines.iter().any(|line| !is_setting(line) && !begins(line, "PREPARE")) => return Err(several()),
+            _ => {
+                return Err(Error::new(
+                    "there is no statement",
+                    "give one with -c, with -f, or on stdin, as the last one",
+                ));
+            }
+        };
+        let mut script = Script {
             text: texts.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(";\n").trim_ascii().into(),
-            settings: settings.iter().map(|line| Setting::new(line)).collect::<Result<_, _>>()?,
-            query: query.to_string(),
+            settings: Vec::new(),
+            query: last.into(),
+            types: String::new(),
             values: values.iter().map(|value| (value != NULL).then(|| value.clone())).collect(),
+            executed: None,
         };
-        let needed = Tokens::of(query).filter_map(|token| token.parameter()).max().unwrap_or(0);
-        if needed != values.len() {
-            let given = values.len();
+        let mut prepared = Vec::new();
+        for line in leading {
+            match () {
+                () if is_setting(line) => script.settings.push(Setting::new(line)?),
+                () if begins(line, "PREPARE") => prepared.push(Prepared::new(line)?),
+                () => return Err(several()),
+            }
+        }
+        if !script.values.is_empty() && (script.is_create() || begins(last, "EXECUTE")) {
+            return Err(Error::new(
+                "--param does not support EXECUTE and CREATE",
+                "use SELECT, INSERT, UPDATE, DELETE or MERGE",
+            ));
+        }
+        if script.is_create() && has_no_data(last) {
+            return Err(Error::new(
+                "WITH NO DATA runs no query, so there is nothing to measure",
+                "remove WITH NO DATA; each run is rolled back",
+            ));
+        }
+        if begins(last, "EXECUTE") {
+            script.execute(&prepared)?;
+            return Ok(script);
+        }
+        let (needed, given) = (Tokens::of(last).filter_map(|token| token.parameter()).max().unwrap_or(0), values.len());
+        if needed != given {
             return Err(Error::new(
                 format!("the statement's parameters and the values of --param differ in number: {needed} and {given}"),
                 "give one --param VALUE for each of $1, $2, ...; pg_stat_statements and logs show parameters instead of values",
             ));
         }
         Ok(script)
+    }
+
+    /// Replaces an EXECUTE by the statement that it executes, and its values.
+    fn execute(&mut self, prepared: &[Prepared]) -> Result<(), Error> {
+        let name = Tokens::of(&self.query).nth(1);
+        let text = name.and_then(|name| name.name()).unwrap_or_default();
+        let Some(line) = prepared.iter().find(|line| line.name == text) else {
+            return Err(Error::new(
+                format!("EXECUTE of a statement that is not prepared: {text}"),
+                "put PREPARE name AS ...; before EXECUTE, in the same file or -c: pg_timing uses a session of its own",
+            ));
+        };
+        self.executed = name.map(|name| self.query[name.end()..].trim().into());
+        self.query = line.query.into();
+        self.types = line.types.into();
+        Ok(())
     }
 
     /// Returns all statements, as they were given.
@@ -88,9 +140,17 @@ impl Script {
         &self.query
     }
 
+    pub fn is_create(&self) -> bool {
+        begins(&self.query, "CREATE")
+    }
+
+    pub fn is_materialized_view(&self) -> bool {
+        self.is_create() && Tokens::of(&self.query).nth(1).is_some_and(|token| token.is("MATERIALIZED"))
+    }
+
     /// Whether the statement can store its rows in a table, as INSERT INTO and SELECT INTO do. Skipped rows would not be stored.
     pub fn may_store_rows(&self) -> bool {
-        Tokens::of(&self.query).any(|token| token.is("INTO"))
+        self.is_create() || Tokens::of(&self.query).any(|token| token.is("INTO"))
     }
 
     /// Returns statements that produce all rows and send none, because they skip them. The server may refuse the first one,
@@ -103,27 +163,50 @@ impl Script {
         [same_query, subquery]
     }
 
-    /// Returns the values as SQL in parentheses. `None`: the statement has no values.
+    /// Returns a PREPARE of the statement, or of one that has the same parameters.
+    pub fn prepare_as(&self, name: &str, query: &str) -> String {
+        // The types can end with a comment. After the line break, an error shows only the user's line.
+        format!("PREPARE {MARK} {name}{}\nAS\n{query}", self.types)
+    }
+
+    /// Returns the values as SQL in parentheses, which can be empty after EXECUTE. `None`: the statement has no values.
     pub fn values(&self, literal: impl Fn(Option<&str>) -> Result<String, Error>) -> Result<Option<String>, Error> {
-        let literals: Vec<String> =
-            self.values.iter().map(|value| literal(value.as_deref())).collect::<Result<_, _>>()?;
-        Ok((!literals.is_empty()).then(|| format!("({})", literals.join(", "))))
+        if self.executed.is_some() || self.values.is_empty() {
+            return Ok(self.executed.clone());
+        }
+        let literals: Result<Vec<_>, _> = self.values.iter().map(|value| literal(value.as_deref())).collect();
+        Ok(Some(format!("({})", literals?.join(", "))))
     }
 }
 
-fn several() -> Error {
-    let hint = "give one statement; only SET and RESET may come before it, and nothing after it; --param gives values of parameters";
-    Error::new("there are several statements", hint)
+/// The line `PREPARE name [(types)] AS query`.
+struct Prepared<'a> {
+    name: String,
+    types: &'a str,
+    query: &'a str,
 }
 
-/// Returns a PREPARE of a query.
-pub fn prepare(name: &str, query: &str) -> String {
-    // After the line break, an error shows only the user's line.
-    format!("PREPARE {MARK} {name} AS\n{query}")
+impl Prepared<'_> {
+    fn new(line: &str) -> Result<Prepared<'_>, Error> {
+        let mut tokens = Tokens::of(line).skip(1);
+        let parts = tokens.next().zip(tokens.find(|token| token.is("AS")));
+        let prepared = parts.and_then(|(name, keyword)| {
+            let (types, query) = (line[name.end()..keyword.start].trim(), &line[keyword.end()..]);
+            Some(Prepared { name: name.name()?, types, query })
+        });
+        prepared
+            .ok_or_else(|| Error::new("a PREPARE line is not understood", "use PREPARE name [(types)] AS statement"))
+    }
 }
 
 fn begins(line: &str, keyword: &str) -> bool {
     Tokens::of(line).next().is_some_and(|first| first.is(keyword))
+}
+
+/// Returns whether a statement ends with WITH NO DATA.
+fn has_no_data(statement: &str) -> bool {
+    let tokens: Vec<Token> = Tokens::of(statement).collect();
+    tokens.iter().rev().zip(["DATA", "NO", "WITH"]).all(|(token, word)| token.is(word))
 }
 
 impl Setting {
@@ -197,28 +280,37 @@ mod tests {
     }
 
     #[test]
-    fn settings_come_before_the_statement() {
-        let script = script("-- my file\nSET jit = off;\nreset work_mem; SELECT ';'; -- done").unwrap();
+    fn settings_and_prepared_statements_come_before_the_statement() {
+        let script = script(
+            "-- my file\nSET jit = off;\nreset work_mem; PREPARE \"Q\" (numeric(9, 2), text) AS SELECT $1, $2, ';';
+             EXECUTE \"Q\"(1, 'x'); -- done",
+        )
+        .unwrap();
         let names: Vec<&str> = script.settings().iter().map(|setting| setting.name.as_str()).collect();
-        assert_eq!((names, script.query()), (vec!["jit", "work_mem"], "SELECT ';'"));
+        assert_eq!(names, ["jit", "work_mem"]);
+        assert_eq!(values(&script).unwrap(), "(1, 'x')");
+        let sql = script.prepare_as("own", script.query());
+        assert_eq!(sql, format!("PREPARE {MARK} own(numeric(9, 2), text)\nAS\n SELECT $1, $2, ';'"));
         assert!(script.text().starts_with("-- my file\nSET jit = off;\nreset") && script.text().ends_with("done"));
+        let commented = self::script("PREPARE q (int) -- AS\nAS SELECT $1; EXECUTE q(1)").unwrap();
+        assert_eq!(commented.prepare_as("own", "TABLE t"), format!("PREPARE {MARK} own(int) -- AS\nAS\nTABLE t"));
         let several = Script::new(&["SET jit = off -- a", "SELECT 1;"], &[]).unwrap();
         assert_eq!((several.settings().len(), several.query(), values(&several)), (1, "SELECT 1", None));
     }
 
     #[test]
     fn other_texts_are_refused() {
-        for text in ["", ";", " -- nothing\n", "/* ; */", "SET jit = off; -- x", "RESET jit;"] {
+        for text in ["", ";", " -- nothing\n", "/* ; */", "SET jit = off; -- x", "PREPARE q AS SELECT 1", "RESET jit;"]
+        {
             assert_eq!(why(text), "there is no statement", "{text}");
         }
-        for text in [
-            "SELECT 1; SELECT 2",
-            "BEGIN; SELECT 1",
-            "SELECT 1; SET jit = off",
-            "SET a = 1; SELECT 1; RESET a",
-            "PREPARE q AS SELECT 1; EXECUTE q",
-        ] {
+        for text in ["SELECT 1; SELECT 2", "BEGIN; SELECT 1", "SELECT 1; SET jit = off", "SET a = 1; SELECT 1; RESET a"]
+        {
             assert_eq!(why(text), "there are several statements", "{text}");
+        }
+        assert_eq!(why("PREPARE q AS SELECT 1; EXECUTE r"), "EXECUTE of a statement that is not prepared: r");
+        for line in ["TRANSACTION 'x'", "q", "q (int", "'q' AS SELECT 1"] {
+            assert_eq!(why(&format!("PREPARE {line}; SELECT 1")), "a PREPARE line is not understood", "{line}");
         }
     }
 
@@ -228,21 +320,43 @@ mod tests {
             Script::new(&[text], &values.iter().map(ToString::to_string).collect::<Vec<_>>())
         };
         assert_eq!(values(&given("SELECT $1, $2", &["NULL ", "\\N"]).unwrap()).unwrap(), "(NULL , NULL)");
+        for text in ["PREPARE q AS SELECT $1; EXECUTE q(1)", "CREATE TABLE x AS SELECT $1"] {
+            assert_eq!(given(text, &["hunter2"]).unwrap_err().what, "--param does not support EXECUTE and CREATE");
+        }
         assert!(why("SELECT $2").ends_with("differ in number: 2 and 0") && given("SELECT 1", &["a"]).is_err());
         assert!(script("SELECT a$1, '$1', $a1$ $1 $a1$ -- $1").is_ok());
     }
 
     #[test]
     fn no_error_contains_a_value() {
-        for text in ["SELECT 1", "SELECT $2", "SELECT $1; SELECT $1", "SET a = 1", "PREPARE q; SELECT $1"] {
+        for text in [
+            "SELECT 1",
+            "SELECT $2",
+            "EXECUTE q",
+            "CREATE TABLE x AS SELECT $1",
+            "SELECT $1; SELECT $1",
+            "SET a = 1",
+            "PREPARE q; SELECT $1",
+        ] {
             let error = Script::new(&[text], &["hunter2".into()]).unwrap_err();
             assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
         }
     }
 
     #[test]
+    fn statements_that_run_no_query_are_refused() {
+        for create in ["TABLE x", "MATERIALIZED VIEW x"] {
+            let create = format!("CREATE {create} AS SELECT 1 WITH");
+            assert!(why(&format!("{create} no Data -- the end")).starts_with("WITH NO DATA runs no query"));
+            assert!(script(&format!("{create} DATA")).is_ok());
+        }
+        assert!(script("SELECT 1 FROM \"with\" NO, data").is_ok() && script("SELECT data").is_ok());
+    }
+
+    #[test]
     fn statements_that_can_store_rows_are_recognized() {
         for (text, stores) in [
+            ("CREATE TABLE x AS SELECT 1", true),
             ("WITH a AS (SELECT 1) SELECT * INTO TEMP x FROM a", true),
             ("SELECT 1 AS insert INTO new FROM t", true),
             ("INSERT INTO x SELECT 1", true),

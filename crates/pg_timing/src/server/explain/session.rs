@@ -368,10 +368,15 @@ impl RunSession<'_> {
 
 /// A hint for texts that are not one statement with a plan.
 const SUPPORTED_STATEMENTS: &str = "give one statement that has a plan: SELECT, VALUES, TABLE, INSERT, UPDATE, DELETE, MERGE, \
-     without EXPLAIN, EXECUTE and CREATE, and without commands and variables of psql";
+     EXECUTE, CREATE TABLE AS; without EXPLAIN, and without commands and variables of psql";
 
 /// Parses EXPLAIN's JSON. It is a list with one entry for each statement that rules make of the original.
 fn parse(json: &str) -> Result<Explained, Error> {
+    if serde_json::from_str::<Vec<String>>(json).is_ok_and(|plans| !plans.is_empty()) {
+        let what =
+            "the statement has no plan: it is a utility statement, or the relation that it creates exists already";
+        return Err(Error::new(what, SUPPORTED_STATEMENTS));
+    }
     let mut plans: Vec<Explained> = serde_json::from_str(json).map_err(|error| not_understood(&error.to_string()))?;
     match (plans.pop(), plans.len()) {
         (Some(plan), 0) => Ok(plan),

@@ -5,7 +5,8 @@
 //! each execution. After the fifth, it compares the costs of both plans. These stay the same for the same values, and so
 //! does its choice. So `plan_cache_mode` stays as it is: another value would also change the plans of queries in functions.
 
-use super::script::{Script, explain, explain_analyze, prepare};
+use super::NOT_ROLLED_BACK;
+use super::script::{Script, explain, explain_analyze};
 use super::session::{PlanMode, RunSession, Whose};
 use crate::error::Error;
 use crate::plan::Explained;
@@ -33,6 +34,8 @@ pub struct Subject {
     pub plan_mode: Option<PlanMode>,
     /// the baseline skips the statement's rows, which would be sent otherwise
     pub skips_rows: bool,
+    /// each run of the baseline plans the statement
+    is_planned: bool,
 }
 
 impl Subject {
@@ -53,7 +56,7 @@ impl Subject {
 
     /// Returns an EXPLAIN that shows how long the server plans the baseline, if each baseline run includes that time.
     pub fn planning(&self) -> Option<Sql> {
-        (self.plan_mode == Some(PlanMode::Custom)).then(|| self.sql(explain(PLAN_WITH_TIME, &self.baseline)))
+        self.is_planned.then(|| self.sql(explain(PLAN_WITH_TIME, &self.baseline)))
     }
 
     fn sql(&self, text: String) -> Sql {
@@ -63,28 +66,36 @@ impl Subject {
     /// Prepares the statement and its baseline. Runs neither.
     pub fn prepare(session: &mut RunSession, script: &Script) -> Result<Subject, Error> {
         let values = script.values(|value| session.connection.literal(value))?;
-        let execute = |name: &str| format!("EXECUTE {MARK} {name}{}", values.as_deref().unwrap_or_default());
+        let execute = |name: &str| format!("EXECUTE {MARK} {name}{}", values.as_ref().map_or("", String::as_str));
         let mut subject = Subject { has_values: values.is_some(), ..Subject::default() };
-        session.prepare(Whose::Users, STATEMENT, &prepare(STATEMENT, script.query()))?;
-        subject.baseline = execute(STATEMENT);
+        if script.is_create() {
+            // PREPARE does not support it.
+            may_create(session, script)?;
+            subject.baseline = script.query().into();
+        } else {
+            session.prepare(Whose::Users, STATEMENT, &script.prepare_as(STATEMENT, script.query()))?;
+            subject.baseline = execute(STATEMENT);
+        }
         subject.explained = if values.is_some() { execute(STATEMENT) } else { script.query().into() };
         let explain_plan = subject.explain(PLAN);
         let mut plan = session.plan_of(&explain_plan)?;
-        if subject.has_values {
+        let has_parameters = values.as_ref().is_some_and(|values| !values.is_empty());
+        if has_parameters {
             subject.plan_mode = Some(session.plan_mode_of(&explain_plan, STATEMENT)?);
             plan = session.plan_of(&explain_plan)?;
         }
+        subject.is_planned = script.is_create() || subject.plan_mode == Some(PlanMode::Custom);
         if script.may_store_rows() {
             return Ok(subject);
         }
         // The baseline must send no rows, if a statement without output has the same plan.
         let shape = plan.plan.shape();
         for query in script.without_output() {
-            if session.prepare(Whose::Users, BASELINE, &prepare(BASELINE, &query)).is_err() {
+            if session.prepare(Whose::Users, BASELINE, &script.prepare_as(BASELINE, &query)).is_err() {
                 continue;
             }
             let wrapped = subject.sql(explain(PLAN, &execute(BASELINE)));
-            let mode = match subject.has_values {
+            let mode = match has_parameters {
                 true => session.plan_mode_of(&wrapped, BASELINE).ok(),
                 false => None,
             };
@@ -97,5 +108,23 @@ impl Subject {
             session.deallocate_last()?;
         }
         Ok(subject)
+    }
+}
+
+/// Refuses CREATE TABLE AS, unless the user permits it: EXPLAIN ANALYZE creates the table even in a read-only transaction. SELECT
+/// INTO does the same, but the server refuses its first run, which is one without EXPLAIN.
+fn may_create(session: &RunSession, script: &Script) -> Result<(), Error> {
+    if !session.options.allow_writes {
+        return Err(Error::new(
+            "the statement creates a table or another object",
+            format!("--allow-writes runs CREATE TABLE AS, and rolls it back; {NOT_ROLLED_BACK}"),
+        ));
+    }
+    match script.is_materialized_view() && session.connection.server_version() >= 170_000 {
+        true => Err(Error::new(
+            "PostgreSQL 17 and later fill a materialized view in another way than EXPLAIN ANALYZE does",
+            "measure CREATE TABLE AS with the same query",
+        )),
+        false => Ok(()),
     }
 }
