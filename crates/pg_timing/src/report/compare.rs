@@ -221,7 +221,7 @@ struct Pair<'a> {
     changes: Vec<Change>,
 }
 
-/// Compares two reports with findings. The sources are file names.
+/// Compares two reports with findings. The sources are paths.
 pub fn compare(before: (&str, &Report), after: (&str, &Report)) -> Comparison {
     let reports = [before.1, after.1];
     let (busy, other_speed) = (reports.map(why_busy), other_speed(reports));
