@@ -76,7 +76,7 @@ impl Features {
             invariant: cpuid.get_advanced_power_mgmt_info().is_some_and(|f| f.has_invariant_tsc()),
             tsc_adjust: cpuid.get_extended_feature_info().is_some_and(|f| f.has_tsc_adjust_msr()),
             hypervisor,
-            hypervisor_signature: hypervisor.then(|| signature(leaf(0x4000_0000, 0))),
+            hypervisor_signature: Some(signature(leaf(0x4000_0000, 0))).filter(|text| hypervisor && !text.is_empty()),
             leaf_15_hz: cpuid
                 .get_tsc_info()
                 .filter(|t| t.numerator() > 0 && t.denominator() > 0 && t.nominal_frequency() > 0)
@@ -168,6 +168,13 @@ mod tests {
     #[test]
     fn an_unknown_signature_keeps_its_printable_characters() {
         assert_eq!(features(&guest(b" My VM 2\x01\xff\0\0", 0)).hypervisor_signature.as_deref(), Some("My VM 2"));
+    }
+
+    #[test]
+    fn an_empty_signature_is_none() {
+        for signature in [b"\0\0\0\0\0\0\0\0\0\0\0\0", b" \x01          "] {
+            assert_eq!(features(&guest(signature, 0)).hypervisor_signature, None);
+        }
     }
 
     #[test]

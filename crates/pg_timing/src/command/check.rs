@@ -22,6 +22,7 @@ pub const DEFAULT_S: f64 = 4.0;
 const LONG_S: f64 = 300.0;
 
 const KERNEL_LOG_HINT: &str = "give the output of dmesg: sudo dmesg | pg_timing check --kernel-log -";
+const LONG_LOG_HINT: &str = "give only the kernel's messages since the last boot: journalctl -k -b";
 const ROOT_HINT: &str = "give a captured tree: a directory that contains proc/ and sys/";
 
 const LIMITS_HINT: &str = "a warning comes first: give it the lower limit, as in -w read=100ns -c read=1us";
@@ -109,7 +110,7 @@ const MAX_LOG_BYTES: u64 = 64 << 20;
 
 /// Reads the kernel log that the user named.
 fn kernel_log(path: &Path) -> Result<KernelLog, Error> {
-    let Input { name, bytes } = input::read(path, MAX_LOG_BYTES, KERNEL_LOG_HINT)?;
+    let Input { name, bytes } = input::read(path, MAX_LOG_BYTES, LONG_LOG_HINT)?;
     KernelLog::named(&bytes).map_err(|why| Error::new(format!("the kernel log {name} {why}"), KERNEL_LOG_HINT))
 }
 

@@ -61,7 +61,7 @@ pub fn run(arguments: CompareArguments) -> anyhow::Result<u8> {
     Ok(comparison.verdict.effect.exit_status())
 }
 
-/// Returns the only report in a file, with its findings and the file's name. Another version may have written it, so this one
+/// Returns the only report in a file, with its findings and the file's path. Another version may have written it, so this one
 /// decides the findings.
 fn read(path: &Path) -> Result<(String, Report), Error> {
     let Input { name, bytes } = input::read(path, MAX_BYTES, INPUT_HINT)?;
@@ -76,9 +76,8 @@ fn read(path: &Path) -> Result<(String, Report), Error> {
     match (reports.pop(), reports.len()) {
         (Some(Document::Host(mut report)), 0) => {
             judge(&mut report);
-            let name =
-                path.file_name().filter(|name| *name != "-").map_or("stdin".into(), |name| name.to_string_lossy());
-            Ok((name.into(), *report))
+            let path = if path.as_os_str() == "-" { "stdin".into() } else { path.display().to_string() };
+            Ok((path, *report))
         }
         (Some(_), 0) => Err(Error::new(format!("{name} is a report of explain, which cannot be compared"), INPUT_HINT)),
         (_, others) => Err(Error::new(

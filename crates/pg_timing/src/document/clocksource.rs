@@ -79,9 +79,14 @@ pub fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> Docum
     let mut blocks = vec![table(["", "clock source", "one read", "step", "access"], rows)];
     let overhead = |(_, clock): (&str, &ClockReport)| clock.overhead_per_node_ns().map(duration);
     blocks.extend(overhead(old).zip(overhead(new)).map(|(before, after)| {
-        Block::Text(format!(
-            "EXPLAIN ANALYZE now adds up to about {after} per row and plan node; before, up to about {before}."
-        ))
+        Block::Text(match is_same(old.1, new.1) {
+            Some(true) => format!("A read costs about the same with {} and {}.", new.0, old.0),
+            _ => {
+                format!(
+                    "EXPLAIN ANALYZE now adds up to about {after} per row and plan node; before, up to about {before}."
+                )
+            }
+        })
     }));
     let (name, clock) = new;
     if clock.backward_steps > 0 {
@@ -89,6 +94,12 @@ pub fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> Docum
         blocks.push(Block::Text(format!("Warning: with {name} the time went back {times}, by up to {by}.")));
     }
     Document::default().with(blocks)
+}
+
+/// Returns whether a read costs about the same: the difference is within both spreads, or 5%.
+fn is_same(old: &ClockReport, new: &ClockReport) -> Option<bool> {
+    let noise = (old.read_spread_ns? + new.read_spread_ns?).max(0.05 * old.read_ns?);
+    Some((new.read_ns? - old.read_ns?).abs() <= noise)
 }
 
 /// Returns how to make the switch permanent, how to undo it, and its risk.
@@ -107,4 +118,27 @@ pub fn kept(name: &str, old: &str) -> Document {
         Block::Facts(Facts::new(11, facts)),
         Block::Command(System::Linux.switch_command(old)),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_within_the_spreads_or_5_percent_is_none() {
+        let clock = |read_ns: f64| ClockReport {
+            name: "system".into(),
+            read_ns: Some(read_ns),
+            read_spread_ns: Some(1.0),
+            ..ClockReport::default()
+        };
+        for (before, after, is_same) in
+            [(20.0, 22.0, true), (20.0, 18.0, true), (20.0, 23.0, false), (200.0, 209.0, true), (200.0, 211.0, false)]
+        {
+            let screen =
+                crate::document::text::piped(&comparison(("tsc", &clock(before)), ("kvm-clock", &clock(after))));
+            let words = "A read costs about the same with kvm-clock and tsc.";
+            assert_eq!((screen.contains(words), screen.contains("EXPLAIN")), (is_same, !is_same), "{screen}");
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! `pg_timing clocksource`: lists the kernel's clock sources and switches to another one.
 //!
 //! This is the only part of the program that changes a host. It changes it through [`Setting`], so that tests can
-//! switch a directory instead. [`Restore`] restores the old clock source, even after an error or a panic. A guardian
-//! process restores it if this program is killed or stopped.
+//! switch a directory instead. [`Restore`] restores the old clock source, even after an error. A guardian
+//! process restores it if this program is killed or stopped, or ends with a panic, which runs no destructors in a release build.
 
 use crate::error::Error;
 use crate::guardian::GuardianProcess;

@@ -1,7 +1,7 @@
 //! Observes a server in its own thread, because an observation takes seconds and a connection can hang.
 
 use super::lock;
-use crate::error::Error;
+use crate::error::{Error, SqlState};
 use crate::guardian::without_signals;
 use crate::host::watch::STOP_CHECK;
 use crate::report::{Collector, ServerReport};
@@ -140,7 +140,15 @@ fn observe(target: &Target, window: Nanos, interval_s: f64, stop: &AtomicBool, f
 
 fn connect(target: &Target, stop: &AtomicBool) -> Result<Connection, Error> {
     let no_prompt = || Err(Error::new("the server requires a password", "add it to ~/.pgpass"));
-    Connection::open(target, no_prompt, stop)
+    Connection::open(target, no_prompt, stop).map_err(for_monitor)
+}
+
+/// The hint of other commands names options that the monitor does not have.
+fn for_monitor(error: Error) -> Error {
+    match error.state.is(SqlState::NO_SERVER) {
+        true => Error { hint: "check that the server runs, and check the address in --server".into(), ..error },
+        false => error,
+    }
 }
 
 /// Returns the error and its hint in one line.
@@ -159,6 +167,13 @@ mod tests {
         figures.set(report, 0.5);
         lock(&figures.last).at -= Duration::from_secs(seconds);
         figures
+    }
+
+    #[test]
+    fn the_hint_names_the_option_of_the_monitor() {
+        let error = |state: &str| Error { state: SqlState(state.into()), ..Error::new("down", "-h and -p") };
+        assert!(for_monitor(error(SqlState::NO_SERVER)).hint.contains("--server"));
+        assert_eq!(for_monitor(error("28P01")).hint, "-h and -p");
     }
 
     #[test]

@@ -81,6 +81,7 @@ impl Report {
             schema_version: 1,
             version: env!("CARGO_PKG_VERSION").into(),
             origin,
+            host: HostFacts::unavailable(why),
             tsc: TscReport::unavailable(why),
             cpus: Cpus { skew_unavailable: Some(why.into()), ..Cpus::default() },
             clocksource: Clocksource { current: Fact::unavailable(why), ..Clocksource::default() },

@@ -187,17 +187,27 @@ impl Change {
 struct Measure {
     value: f64,
     noise: f64,
+    /// what is known if the figure itself is not
+    bounds: Option<(f64, f64)>,
 }
 
 impl Measure {
     /// Returns a figure with a noise in proportion to it.
     fn new(value: f64, share: f64, noise: f64) -> Measure {
-        Measure { value, noise: value * share + noise }
+        Measure { value, noise: value * share + noise, bounds: None }
     }
 
     /// Returns the middle of two bounds, which are its noise.
     fn between((low, high): (f64, f64)) -> Measure {
-        Measure { value: low / 2.0 + high / 2.0, noise: (high - low).abs() / 2.0 }
+        Measure { value: low / 2.0 + high / 2.0, noise: (high - low).abs() / 2.0, bounds: Some((low, high)) }
+    }
+
+    fn text(self) -> String {
+        match self.bounds {
+            None => duration(self.value),
+            Some((low, high)) if low <= 0.0 => format!("<= {}", duration(high)),
+            Some((low, high)) => format!("{} to {}", duration(low), duration(high)),
+        }
     }
 }
 
@@ -206,14 +216,17 @@ struct Pair<'a> {
     reports: [&'a Report; 2],
     /// why load may have made times longer
     load: Option<String>,
+    /// whether load may have made the times of this report longer
+    is_slowed: [bool; 2],
     changes: Vec<Change>,
 }
 
-/// Compares two reports with findings. The sources are file names.
+/// Compares two reports with findings. The sources are paths.
 pub fn compare(before: (&str, &Report), after: (&str, &Report)) -> Comparison {
     let reports = [before.1, after.1];
-    let load = both(reports.map(why_busy)).or_else(|| other_speed(reports));
-    let mut pair = Pair { reports, load, changes: Vec::new() };
+    let (busy, other_speed) = (reports.map(why_busy), other_speed(reports));
+    let is_slowed = busy.each_ref().map(|why| why.is_some() || other_speed.is_some());
+    let mut pair = Pair { reports, load: both(busy).or(other_speed), is_slowed, changes: Vec::new() };
     pair.compare_clocks();
     pair.compare_facts();
     // Both reports were judged by this program, so both have all findings in the same order.
@@ -237,9 +250,13 @@ impl Pair<'_> {
         let [before, after] = self.reports.map(|report| report.tsc.used_by_default);
         let has_other_default = before.zip(after).is_some_and(|(before, after)| before != after);
         for clock in CLOCKS.into_iter().filter(|clock| *clock != PG19 || has_other_default) {
+            let has_undisturbed = self
+                .reports
+                .iter()
+                .all(|report| find(report, clock).is_some_and(|clock| clock.undisturbed_ns.is_some()));
             match has_loop {
                 true => self.number(LOOP, clock, |report, clock| loop_cost(clock, is_output(report), work)),
-                false => self.number(READ, clock, |_, clock| read_cost(clock)),
+                false => self.number(READ, clock, |_, clock| read_cost(clock, has_undisturbed)),
             }
             // The missing cost names a clock that one report does not have.
             if clock == PG19 || self.reports.iter().any(|report| report.clock(clock).is_none()) {
@@ -280,9 +297,10 @@ impl Pair<'_> {
             [Some(before), Some(after)] => self.effect(figure, clock, before, after),
             values => Err(self.why_missing(&values, clock)),
         };
-        let texts = values.map(|value| value.map_or("-".into(), |measure| duration(measure.value)));
+        let texts = values.map(|value| value.map_or("-".into(), Measure::text));
         let change = self.add(format!("{clock} {figure}"), texts, effect);
-        [change.before_ns, change.after_ns] = values.map(|value| Some(value?.value));
+        [change.before_ns, change.after_ns] =
+            values.map(|value| value.filter(|value| value.bounds.is_none()).map(|value| value.value));
         change.noise_ns = values[0].zip(values[1]).map(|(before, after)| before.noise + after.noise);
     }
 
@@ -321,7 +339,8 @@ impl Pair<'_> {
         let is_time = [READ, LOOP, TIMED_CALL].contains(&figure);
         let load = self.load.as_ref().filter(|_| is_time);
         // Load makes a time longer, and never shorter.
-        let least = if load.is_some() { high.value / SLOW_FACTOR } else { high.value };
+        let is_slowed = self.is_slowed[usize::from(before.value < after.value)];
+        let least = if load.is_some() && is_slowed { high.value / SLOW_FACTOR } else { high.value };
         // Figures of a damaged report may have no difference.
         let is_beyond_noise = least - low.value > low.noise + high.noise;
         if !is_beyond_noise {
@@ -544,12 +563,13 @@ fn find<'a>(report: &'a Report, clock: &str) -> Option<&'a ClockReport> {
     })
 }
 
-/// Returns the undisturbed read cost, or else the median. The spread of the buffers is not divided by the root of their number,
+/// Returns the undisturbed read cost if both reports have it, or else the median. The spread of the buffers is not divided by the root of their number,
 /// because what makes a machine slow lasts for many buffers.
-fn read_cost(clock: &ClockReport) -> Option<Measure> {
+fn read_cost(clock: &ClockReport, has_undisturbed: bool) -> Option<Measure> {
     let median = clock.read_ns?;
     let spread = two_deviations(clock.read_spread_ns.unwrap_or(0.0));
-    let undisturbed = clock.undisturbed_ns.map(|ns| Measure::new(ns, UNDISTURBED_SHARE, READ_NS));
+    let undisturbed =
+        clock.undisturbed_ns.filter(|_| has_undisturbed).map(|ns| Measure::new(ns, UNDISTURBED_SHARE, READ_NS));
     Some(undisturbed.unwrap_or(Measure::new(median, MEDIAN_SHARE, READ_NS + spread)))
 }
 

@@ -1,8 +1,8 @@
 //! Reads the JSON documents that pg_timing wrote. They come from files, so they can be damaged or from another program.
 
 use super::{ExplainReport, LogReport, Measured, Report};
-use crate::error::Error;
-use serde_json::{Number, Value};
+use crate::error::{Error, require};
+use serde_json::Value;
 
 /// The only version of the JSON formats so far.
 const SCHEMA_VERSION: u64 = 1;
@@ -66,9 +66,7 @@ fn add(documents: &mut Vec<Document>, value: Value) -> Result<(), Error> {
         }
         _ => return Err(not_a_report()),
     }
-    if let Some(figure) = fields.values().find_map(impossible_figure) {
-        return Err(damaged(format!("the figure {figure} is impossible")));
-    }
+    fields.iter().try_for_each(|(name, value)| check_figures(name, value))?;
     let has = |names: [&str; 2]| names.iter().all(|name| fields.contains_key(*name));
     if has(["clocks", "verdict"]) {
         let report: Report = serde_json::from_value(fields.into()).map_err(damaged)?;
@@ -87,15 +85,28 @@ fn add(documents: &mut Vec<Document>, value: Value) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns a figure that no report has. A file may contain anything.
-fn impossible_figure(value: &Value) -> Option<&Number> {
+/// Returns an error for a figure that no report has. A file may contain anything.
+fn check_figures(name: &str, value: &Value) -> Result<(), Error> {
     /// More than any identifier, and any count of ns.
     const MAX: f64 = 1e20;
+    /// A share of the reported time. A wrong read cost leads to more than 1.
+    const MAX_SHARE: f64 = 1e6;
     match value {
-        Value::Number(number) => Some(number).filter(|number| !number.as_f64().is_some_and(|n| n.abs() <= MAX)),
-        Value::Array(values) => values.iter().find_map(impossible_figure),
-        Value::Object(fields) => fields.values().find_map(impossible_figure),
-        _ => None,
+        Value::Number(number) => {
+            let max = if name.ends_with("_share") { MAX_SHARE } else { MAX };
+            require(
+                number.as_f64().is_some_and(|figure| figure.abs() <= max),
+                format!("is a damaged report of pg_timing: the figure {number} of {name} is impossible"),
+                HINT,
+            )
+        }
+        Value::Array(values) => values.iter().try_for_each(|value| check_figures(name, value)),
+        Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
+            // A range has the name of its figure.
+            let is_bound = matches!(key.as_str(), "low" | "estimate" | "high");
+            check_figures(if is_bound { name } else { key }, value)
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -197,6 +208,14 @@ mod tests {
         report["clocks"] = json!([{"name": 7}]);
         assert!(error(&report.to_string()).starts_with("is a damaged report of pg_timing: invalid type"));
         let mut report = explain();
+        for (name, value) in
+            [("a_share", json!(1e7)), ("a_share", json!({"low": 0.0, "high": 1e7})), ("x", json!([1e21]))]
+        {
+            let mut report = explain();
+            report[name] = value;
+            let error = error(&report.to_string());
+            assert!(error.contains("the figure 1") && error.contains(&format!("of {name} is impossible")), "{error}");
+        }
         report["nodes"] = json!([{}]);
         assert!(error(&report.to_string()).contains("missing field"));
     }

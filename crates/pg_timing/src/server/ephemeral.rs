@@ -233,7 +233,16 @@ fn error_message(text: &str) -> String {
 
 /// Returns a hint for the user.
 fn hint(why: &str) -> &'static str {
-    match ["No space left", "Disk quota exceeded", "could not create "].iter().any(|part| why.contains(part)) {
+    // PostgreSQL also reports shared memory and sockets that it could not create.
+    const MARKS: [&str; 6] = [
+        "No space left",
+        "Disk quota exceeded",
+        "could not create directory",
+        "could not create file",
+        "could not create /",
+        "could not create \"/",
+    ];
+    match MARKS.iter().any(|part| why.contains(part)) {
         true => {
             "a temporary server needs 60 MB and the permission to write in /tmp, or in the directory that TMPDIR names"
         }
@@ -492,8 +501,12 @@ mod tests {
     #[test]
     fn the_hint_fits_the_reason() {
         assert!(hint("could not write: No space left on device").contains("60 MB"));
-        assert!(hint("could not create /missing: Permission denied").contains("TMPDIR"));
-        assert!(!hint("it did not start in time").contains("TMPDIR"));
+        for what in ["/missing", "\"/missing\"", "directory \"/missing\"", "file \"base/1\""] {
+            assert!(hint(&format!("could not create {what}: Permission denied")).contains("TMPDIR"), "{what}");
+        }
+        for why in ["it did not start in time", "could not create shared memory segment: Cannot allocate memory"] {
+            assert!(!hint(why).contains("TMPDIR"), "{why}");
+        }
     }
 
     #[test]

@@ -36,6 +36,15 @@ pub fn set_local(name: &str, value: &str) -> String {
     format!("SET LOCAL {name} = {value}")
 }
 
+/// Keeps the next statements of the transaction out of pg_stat_statements and of auto_explain's log, as far as the server has these
+/// settings and this user may set them.
+pub const KEEP_QUIET: &str = select!(
+    "pg_catalog.count(pg_catalog.set_config(q.name, q.value, true))
+    FROM (VALUES ('pg_stat_statements.track', 'none'), ('auto_explain.log_min_duration', '-1')) AS q(name, value)
+    WHERE pg_catalog.current_setting(q.name, true) IS NOT NULL
+        AND pg_catalog.has_parameter_privilege(q.name, 'SET')"
+);
+
 /// Settings of our own statements in `explain`: neither compilation nor parallel workers. With a limit of 0 workers,
 /// debug_parallel_query starts none.
 pub const ONE_PROCESS: [&str; 2] = ["SET LOCAL jit = off", "SET LOCAL max_parallel_workers_per_gather = 0"];
@@ -243,6 +252,7 @@ mod tests {
             settings(&["jit", "track_io_timing"]),
             ALL_SETTINGS.into(),
             SESSION.into(),
+            KEEP_QUIET.into(),
             EXTENSION_OBJECTS.into(),
             OTHER_SETTINGS.into(),
             DATABASES.into(),

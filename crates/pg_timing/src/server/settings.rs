@@ -58,6 +58,7 @@ impl<'a> Session<'a> {
             // Every user may do that. A query that sets it would itself be counted.
             self.run(&own_sql::set_local(FAST_TIMING_METHOD, "off"))?;
         }
+        self.run(own_sql::KEEP_QUIET)?;
         self.run(sql)
     }
 

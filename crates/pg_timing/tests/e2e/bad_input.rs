@@ -78,6 +78,10 @@ fn unreadable_files_are_refused() {
     assert!(refused(&["read", "/bin/sh"]).contains("not text"));
     assert!(refused(&["--kernel-log", "/nonexistent"]).contains("could not read \"/nonexistent\""));
     assert!(refused(&["--kernel-log", env!("CARGO_BIN_EXE_pg_timing")]).contains("not text"));
+    let long = tempfile::NamedTempFile::new().unwrap();
+    long.as_file().set_len((64 << 20) + 1).unwrap();
+    let stderr = refused(&["--kernel-log", long.path().to_str().unwrap()]);
+    assert!(stderr.contains("is longer than 64 MB") && stderr.contains("journalctl -k -b"), "{stderr}");
     assert!(refused(&["--root", "/nonexistent"]).contains("--root \"/nonexistent\" is not a directory"));
     assert!(refused(&["read", "/dev/null"]).contains("/dev/null"));
 }

@@ -17,9 +17,11 @@ fn host(dir: &TempDir, name: &str) -> PathBuf {
     path
 }
 
-/// Returns the exit status and the screen.
+/// Returns the exit status and the screen. A path in the directory of the first report does not contain it.
 fn compare(before: &Path, after: &Path) -> (i32, String) {
-    let (status, stdout, stderr) = run(pg_timing().arg("compare").args([before, after]));
+    let dir = before.parent().unwrap();
+    let paths = [before, after].map(|path| path.strip_prefix(dir).unwrap_or(path));
+    let (status, stdout, stderr) = run(pg_timing().arg("compare").args(paths).current_dir(dir));
     assert_eq!(stderr, "", "{before:?} {after:?}");
     let wide = stdout.lines().find(|line| line.chars().count() > 80);
     assert_eq!(wide, None, "{before:?} {after:?}");
@@ -35,8 +37,8 @@ fn compare_json(before: &Path, after: &Path) -> (i32, Value) {
 
 #[test]
 fn screens() {
-    // The screen shows only the file's name if the path is long, so it does not depend on the directory.
-    let dir = tempfile::Builder::new().prefix("reports-of-captured-hosts-in-a-long-path-").tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::copy(output("pg15.txt"), dir.path().join("pg15.txt")).unwrap();
     for (name, before, after, status) in [
         ("slower_clock", output("i7-860-tsc.txt"), output("i7-860-acpi_pm.txt"), 2),
         ("faster_clock", output("i7-860-acpi_pm.txt"), output("i7-860-tsc.txt"), 0),
@@ -45,7 +47,7 @@ fn screens() {
         ("clock_went_back", output("docker-mac-hpet.txt"), output("docker-mac-warp.txt"), 2),
         ("no_loop_time", output("docker-mac-warp.txt"), output("docker-mac-hpet.txt"), 3),
         ("two_hosts", host(&dir, "kvm-tsc"), host(&dir, "docker-desktop-hpet"), 2),
-        ("host_and_output", host(&dir, "kvm-tsc"), output("pg15.txt"), 0),
+        ("host_and_output", host(&dir, "kvm-tsc"), dir.path().join("pg15.txt"), 0),
     ] {
         let (actual, screen) = compare(&before, &after);
         assert_eq!(actual, status, "{name}: {screen}");
@@ -107,6 +109,21 @@ fn the_json_report_matches_its_schema() {
         let (_, report) = compare_json(&before, &after);
         let errors: Vec<String> = validator.iter_errors(&report).map(|e| e.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?}");
+    }
+}
+
+/// Reports of several hosts often have the same name.
+#[test]
+fn the_paths_tell_reports_of_one_name_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        std::fs::create_dir(dir.path().join(name)).unwrap();
+        std::fs::copy(output("pg15.txt"), dir.path().join(name).join("out.txt")).unwrap();
+    }
+    for format in ["text", "json"] {
+        let arguments = ["compare", "a/out.txt", "b/out.txt", "--format", format];
+        let (_, stdout, _) = run(pg_timing().args(arguments).current_dir(&dir));
+        assert!(stdout.contains("a/out.txt: ") && stdout.contains("b/out.txt: "), "{stdout}");
     }
 }
 

@@ -64,6 +64,11 @@ fn rows_of_a_classic_table_overlap() {
     let bounds: Vec<_> =
         rows.iter().map(|row| (row["ge_ns"].as_u64().unwrap(), row["le_ns"].as_u64().unwrap())).collect();
     assert_eq!(bounds, [(0, 999), (0, 1999), (1000, 3999), (3000, 7999), (7000, 15_999)]);
+    let facts = report["host"].as_object().unwrap();
+    assert_eq!(facts.len(), 11);
+    for (name, fact) in facts {
+        assert_eq!(fact["unavailable"], "not in the output of pg_test_timing", "{name}");
+    }
 }
 
 #[test]

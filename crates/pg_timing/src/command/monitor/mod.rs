@@ -5,7 +5,6 @@ pub mod screen;
 
 use super::values::{count, seconds};
 use super::{NOT_DONE, interrupt};
-use crate::error::Error;
 use crate::host::watch::LiveMachine;
 use crate::human::reason;
 use crate::monitor::{Monitor, ServerFigures, run as watch, server};
@@ -15,7 +14,6 @@ use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use outputs::Outputs;
 use std::io::IsTerminal;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -128,9 +126,8 @@ fn on_screen(
     let (ended, end) = sync_channel(1);
     let stop_both = stop.clone();
     let show = move || {
-        // The panic's message is already printed. The samples must not go on without the screen.
-        let shown = catch_unwind(AssertUnwindSafe(|| screen::run(&shown_reports, &stop_both)));
-        let shown = shown.unwrap_or_else(|_| Err(Error::new("the monitor has failed", screen::PANIC_HINT).into()));
+        let shown = screen::run(&shown_reports, &stop_both);
+        // The samples must not go on without the screen.
         stop_both.store(true, Ordering::Relaxed);
         _ = ended.send(shown);
     };

@@ -21,7 +21,6 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 const HINT: &str = "run it in a terminal, or use it without a screen: --listen ADDRESS or --textfile FILE";
-pub const PANIC_HINT: &str = "please report the message above as a bug";
 
 /// How long the screen waits for a key before it checks for a new sample, a signal and another size. Four checks per second
 /// take no measurable CPU time, and a new sample appears soon enough.
@@ -46,18 +45,12 @@ pub fn run(reports: &Receiver<MonitorReport>, stop: &AtomicBool) -> anyhow::Resu
     signal_hook::flag::register(SIGCONT, continued.clone())?;
     restore_before_panics();
     let shown = show(reports, stop, &continued);
-    let panicked = !ACTIVE.load(Ordering::Relaxed);
     // If the terminal is closed, there is nothing to restore.
     _ = leave();
-    match panicked {
-        true => Err(Error::new("the monitor has failed", PANIC_HINT).into()),
-        false => {
-            Ok(shown.map_err(|error| Error::new(format!("could not use the terminal: {}", reason(&error)), HINT))?)
-        }
-    }
+    Ok(shown.map_err(|error| Error::new(format!("could not use the terminal: {}", reason(&error)), HINT))?)
 }
 
-/// Returns when the user quits, when `stop` is set, or after another thread has panicked.
+/// Returns when the user quits, or when `stop` is set.
 fn show(reports: &Receiver<MonitorReport>, stop: &AtomicBool, continued: &AtomicBool) -> io::Result<()> {
     enter()?;
     // It is not dropped: it would print its own message if the terminal is closed, and `leave` shows the cursor.
@@ -67,7 +60,7 @@ fn show(reports: &Receiver<MonitorReport>, stop: &AtomicBool, continued: &Atomic
     let mut view = View::new(color, is_utf8());
     let (mut report, mut newer) = (MonitorReport::default(), None);
     let (mut redraw, mut drawn_size) = (true, None);
-    while !stop.load(Ordering::Relaxed) && ACTIVE.load(Ordering::Relaxed) {
+    while !stop.load(Ordering::Relaxed) {
         if continued.swap(false, Ordering::Relaxed) {
             // Something else may have used the terminal during a stop.
             leave().and_then(|()| enter()).and_then(|()| terminal.clear())?;
@@ -177,7 +170,8 @@ pub fn abandon() {
     }
 }
 
-/// Restores the terminal before the message of a panic, so that the message is readable. Any thread can panic.
+/// Restores the terminal before the message of a panic, so that the message is readable. A panic of any thread ends a
+/// release build, and the shell must get a usable terminal.
 fn restore_before_panics() {
     let previous = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -96,6 +96,10 @@ fn a_cost_of_zero_has_no_ratio() {
 fn the_median_is_used_if_a_report_has_no_undisturbed_cost() {
     let median = |ns| with(&host(ns), |report| report.clocks[0].undisturbed_ns = None);
     assert_eq!(effect(&median(20.0), &host(22.0)), Effect::Same);
+    let disturbed = with(&host(100.0), |report| report.clocks[0].read_ns = Some(111.0));
+    let same_median = with(&median(116.0), |report| report.clocks[0].read_spread_ns = None);
+    assert_eq!(effect(&disturbed, &same_median), Effect::Same, "the median is compared with the median");
+    assert_eq!(effect(&same_median, &disturbed), Effect::Same);
     assert_eq!(effect(&median(20.0), &median(30.0)), Effect::Worse);
     let wide = |ns| with(&median(ns), |report| report.clocks[0].read_spread_ns = Some(4.0));
     assert_eq!(effect(&wide(20.0), &wide(30.0)), Effect::NotCompared, "the spread shows a changing speed");
@@ -212,6 +216,9 @@ fn steps_and_timed_calls() {
         report.clocks[0].granularity_between_ns = Some((0.0, 2000.0));
     });
     assert_eq!((effect(&bounded, &step(10.0)), effect(&bounded, &step(4e6))), (Effect::Same, Effect::Worse));
+    let comparison = compared(&bounded, &step(4e6));
+    let change = of(&comparison, "system step");
+    assert_eq!((change.before.as_str(), change.before_ns, change.after_ns), ("<= 2 us", None, Some(4e6)));
     let call = |ns| with(&host(20.0), |report| report.clocks[0].timed_call_ns = Some(ns));
     for (before, after, expected) in
         [(38.0, 45.0, Effect::Same), (38.0, 47.0, Effect::Changed), (38.0, 60.0, Effect::Worse)]
@@ -231,6 +238,9 @@ fn the_bounds_of_a_skew_are_its_noise() {
     assert_eq!(effect(&skew(-80.0, 70.0), &skew(-300.0, 200.0)), Effect::Same);
     assert_eq!(effect(&skew(-80.0, 70.0), &skew(-900.0, -700.0)), Effect::Worse);
     assert_eq!(effect(&skew(700.0, 900.0), &skew(-80.0, 70.0)), Effect::Better);
+    let comparison = compared(&skew(700.0, 900.0), &skew(-80.0, 70.0));
+    let change = of(&comparison, "system skew");
+    assert_eq!((change.before.as_str(), change.before_ns, change.after_ns), ("700 ns to 900 ns", None, None));
 }
 
 #[test]
@@ -364,6 +374,8 @@ fn reports_of_a_busy_host_are_not_compared() {
         (interrupted(&host(39.0)), interrupted(&host(20.0)), Effect::NotCompared),
         (host(60.0), slow(115.0), Effect::NotCompared),
         (host(20.0), interrupted(&host(700.0)), Effect::MuchWorse),
+        (interrupted(&host(20.0)), host(40.0), Effect::Worse),
+        (changing(20.0), host(40.0), Effect::Worse),
     ] {
         assert_eq!(effect(&before, &after), expected, "{:?}", compared(&before, &after));
         assert_eq!(effect(&after, &before), expected.mirrored());

@@ -45,17 +45,18 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let rate = Some(server.sampled_plans()).filter(|rate| *rate > 0.0).unwrap_or(1.0);
     let call_ns = call_ns(&facts.clocks);
     let setting = settings::setting(NAME, value(server), on, ["on", "off"].map(|value| format!("{NAME} = {value}")));
-    let advice = match (counted_per_s(facts), call_ns) {
+    let counted = counted_per_s(facts);
+    let events = match &counted {
+        Ok(per_s) => Events { per_s: Some(per_s * rate), ..Events::default() },
+        Err(gap) => lower_bound(facts, gap.clone()).unwrap_or_else(Events::unknown),
+    };
+    let advice = match (counted, call_ns) {
         _ if on && server.fast_timing() => {
             let summary = "pg_fast_timing times the nodes, which costs about as much as log_timing = off: leave it on";
-            conclude(setting, Events::default(), None, Ok((Action::Keep, summary.into())))
+            conclude(setting, Events { share: None, ..events }, None, Ok((Action::Keep, summary.into())))
         }
         (Ok(per_s), Some(call_ns)) => from_counts(facts, setting, per_s, rate, call_ns),
-        (counted, _) => {
-            let gap = counted.err().unwrap_or_else(|| Error::new("the read cost of the clock is unknown", RUN_AGAIN));
-            let events = lower_bound(facts, gap).unwrap_or_else(Events::unknown);
-            advise(facts, setting, events, call_ns.map(|(_, high)| high))
-        }
+        _ => advise(facts, setting, events, call_ns.map(|(_, high)| high)),
     };
     // If it is on without effect, or not loaded, no single line turns it on.
     let has_lines = on || server.is(NAME, "off");

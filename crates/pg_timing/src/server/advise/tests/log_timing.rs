@@ -83,6 +83,25 @@ fn a_setting_that_is_off_gets_the_same_answer() {
     assert_eq!((setting.advice, setting.line.as_deref()), (Action::TurnOn, Some("auto_explain.log_timing = on")));
 }
 
+/// The monitor exports the number, also if pg_fast_timing makes the cost small, or if the cost is unknown.
+#[test]
+fn counted_calls_are_given_without_a_cost() {
+    let mut fast = counted(2e6);
+    fast.server.settings.insert("pg_fast_timing.method".into(), "auto".into());
+    let mut without_cost = counted(2e6);
+    let unknown = cost(None);
+    without_cost.clocks = Clocks { system: unknown.clone(), read: unknown.clone(), node: unknown, here: None };
+    for (facts, action, words) in [
+        (fast, Action::Keep, "pg_fast_timing times the nodes"),
+        (without_cost, Action::Unknown, "not determined: the read cost of the clock is unknown"),
+    ] {
+        let setting = advice(&facts).0;
+        assert_eq!((setting.events_per_s, setting.events_are), (Some(2e6), EventsAre::Counted), "{setting:?}");
+        assert_eq!((setting.advice, setting.core_share), (action, None));
+        assert!(setting.summary.starts_with(words), "{setting:?}");
+    }
+}
+
 #[test]
 fn without_counts_only_a_certain_no_is_an_answer() {
     let with_rows = |rows_per_s: f64, ns: f64| {
