@@ -667,6 +667,15 @@ mod tests {
     }
 
     #[test]
+    fn the_bar_shows_the_interval_of_the_report() {
+        let corrected_ms = Range { low: 96.9, estimate: 495.0, high: 500.0 };
+        let report = ExplainReport { reported_ms: 500.0, corrected_ms, unexplained_share: 0.78, ..Default::default() };
+        let Shares { parts, interval } = shares(&report);
+        assert_eq!((interval.start, interval.end), (96.9 / 500.0, 1.0));
+        assert!(parts[0].1.ends_with("with the unexplained time 96.9 to 500 ms"), "{}", parts[0].1);
+    }
+
+    #[test]
     fn the_parts_add_up_to_the_reported_time() {
         let Shares { parts, .. } = shares(&captured(1000.0, 375.0));
         let ends: Vec<f64> = parts.iter().map(|(bar, _)| bar.end).collect();
