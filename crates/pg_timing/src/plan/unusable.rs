@@ -54,8 +54,7 @@ const COPY_IT_AGAIN: &str =
 pub const ONLY_PLAIN_TIME: &str =
     "for a single plan (--nth N), give only --plain-ms MS (psql's \\timing without EXPLAIN)";
 const FAULTY_CLOCK: &str = "the plan is damaged, or the server's clock ran backwards";
-const TWO_RUNS: &str =
-    "the root's time and the Execution Time are from different runs, or the server's clock ran backwards";
+const TWO_RUNS: &str = "the plan is damaged, the root's time and the Execution Time are from different runs, or the server's clock ran backwards";
 
 impl Unusable {
     /// Returns whether a part of the plan is missing or wrong. Otherwise it is complete, but has no times of this clock.
