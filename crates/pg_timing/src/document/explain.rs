@@ -76,10 +76,9 @@ fn row(node: &ExplainedNode, report: &ExplainReport, longest_ms: f64) -> Row {
 /// Returns where the reported time goes. The parts add up to it.
 fn shares(report: &ExplainReport) -> Shares {
     let reported = report.reported_ms;
+    let range = report.corrected_ms;
     // The unexplained time is a part of the corrected time, and has its own part here.
-    let without = |ms: f64| (ms - report.unexplained_share * reported).max(0.0);
-    let Range { low, estimate, high } = report.corrected_ms;
-    let range = Range { low: without(low), estimate: without(estimate), high: without(high) };
+    let bounds_of = if report.unexplained_share > 0.0 { "with the unexplained time" } else { "interval" };
     let Parts { rest, clock, counting, unexplained } = Parts::of(report);
     let parts = [
         ("", "without overhead", rest),
@@ -96,7 +95,7 @@ fn shares(report: &ExplainReport) -> Shares {
         let start = end;
         end += fraction(time, sum);
         let share = percent(fraction(time, reported));
-        let bounds = if class.is_empty() { format!(", interval {} ms", interval(range)) } else { String::new() };
+        let bounds = if class.is_empty() { format!(", {bounds_of} {} ms", interval(range)) } else { String::new() };
         (Bar { class, start, end }, format!("{name} {} ({share}){bounds}", ms(time)))
     };
     let parts = shown.into_iter().map(part).collect();
@@ -267,14 +266,16 @@ fn shares_of_time(report: &ExplainReport, calls: f64) -> String {
     let corrected = report.corrected_ms;
     let overhead = (100.0 * report.overhead_share).round();
     let share = |ms: f64| (1.0 - ms / report.reported_ms).max(0.0);
-    // If the inputs contradict each other, the interval covers both.
+    // If the inputs of a captured plan contradict each other, the interval covers both, and also the unexplained time.
     let is_contradiction = report.capture.is_some() && report.unexplained_share > 0.0;
+    let most = share(corrected.low) - if is_contradiction { report.unexplained_share } else { 0.0 };
     let reaches_zero = report.reported_ms <= corrected.high && !is_contradiction;
     let overhead = match reaches_zero || overhead == 0.0 {
-        true => format!("At most {} of the reported time is overhead.", at_most(share(corrected.low))),
+        true => format!("At most {} of the reported time is overhead.", at_most(most)),
         false => {
-            let [low, high] = [corrected.high, corrected.low].map(|ms| 100.0 * share(ms));
-            let bounds = report.capture.as_ref().map_or(String::new(), |_| format!(" ({low:.0}% to {high:.0}%)"));
+            let [low, high] = [share(corrected.high), most].map(|share| (100.0 * share).round());
+            let has_bounds = report.capture.is_some() && (low < overhead || overhead < high);
+            let bounds = if has_bounds { format!(" ({low}% to {high}%)") } else { String::new() };
             let clock = (100.0 * report.clock_share).round().min(overhead);
             let parts = [(clock, "clock reads"), (overhead - clock, counting_name(report))];
             let shown = parts.iter().filter(|(percent, _)| *percent > 0.0);
@@ -419,6 +420,10 @@ fn captured_facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static st
                 duration(read)
             ),
         ));
+    }
+    if capture.read_ns.is_none() && report.unexplained_share == 0.0 {
+        let unknown = "not determined without --read-cost or --host-report; the time of clock reads may include it";
+        facts.push(("unexplained", unknown.into()));
     }
     if capture.given_plain_ms.is_none() && report.corrected_ms.half_width() > TOO_WIDE * report.corrected_ms.estimate {
         // The slowest plans of a log have no common time.
@@ -659,6 +664,15 @@ mod tests {
     fn captured(reported_ms: f64, corrected: f64) -> ExplainReport {
         let corrected_ms = Range { low: corrected / 2.0, estimate: corrected, high: corrected * 2.0 };
         ExplainReport { reported_ms, corrected_ms, clock_share: 0.5, unexplained_share: 0.125, ..Default::default() }
+    }
+
+    #[test]
+    fn the_bar_shows_the_interval_of_the_report() {
+        let corrected_ms = Range { low: 96.9, estimate: 495.0, high: 500.0 };
+        let report = ExplainReport { reported_ms: 500.0, corrected_ms, unexplained_share: 0.78, ..Default::default() };
+        let Shares { parts, interval } = shares(&report);
+        assert_eq!((interval.start, interval.end), (96.9 / 500.0, 1.0));
+        assert!(parts[0].1.ends_with("with the unexplained time 96.9 to 500 ms"), "{}", parts[0].1);
     }
 
     #[test]

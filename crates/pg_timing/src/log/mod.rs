@@ -16,7 +16,7 @@ pub use input::{Sources, quoted_name};
 use crate::error::Error;
 use crate::human::grouped;
 use crate::plan::unusable::SUPPORTED;
-use crate::plan::{Explained, Inputs, Unusable, report};
+use crate::plan::{Estimate, Explained, Inputs, Unusable, estimate};
 use crate::report::{ExplainReport, LogHost, LogReport, SkippedPlans};
 use entry::Format;
 use input::Place;
@@ -84,7 +84,7 @@ impl Log<'_> {
         let (sources, inputs) = (&self.sources, &self.inputs);
         let work = |plan: Explained, logged: &Logged| {
             let query_id = plan.query_id;
-            let report = report(plan, inputs, false)?;
+            let Estimate { report, .. } = estimate(plan, inputs)?;
             Ok(Run::of(report, query_id, logged.is_nested, sources.place(logged.place)))
         };
         let gaps = self.read(threads, false, &work, &mut |_, run| {
@@ -106,18 +106,21 @@ impl Log<'_> {
         })
     }
 
-    /// Returns the last usable plan.
+    /// Returns the last usable plan. If what the user gave contradicts a later plan, that is an error.
     pub fn last(self) -> Result<Plans, Error> {
         let mut last = None;
-        let mut gaps = self.reports(true, &mut |_, report| {
-            last = Some(report?);
-            NEXT
+        let mut gaps = self.estimates(true, false, &mut |_, estimate| match estimate {
+            Err(why) if !why.contradicts_inputs() => Err(why),
+            result => {
+                last = Some(result);
+                NEXT
+            }
         })?;
         // The last plan may be in a file that could not be read.
         if let Some(error) = gaps.errors.pop() {
             return Err(error);
         }
-        let mut report: ExplainReport = last.unwrap_or_default();
+        let mut report = last.transpose()?.map(Estimate::with_nodes).unwrap_or_default();
         let capture = report.capture.get_or_insert_default();
         (capture.plans, capture.place) = (gaps.plans, None);
         let notes = position(gaps.plans, capture.taken).into_iter().chain(gaps.notes.drain(..));
@@ -128,65 +131,82 @@ impl Log<'_> {
 
     /// Returns the slowest plans, the slowest one first.
     pub fn slowest(self, most: usize) -> Result<Plans, Error> {
-        let mut slowest: Vec<ExplainReport> = Vec::new();
-        let gaps = self.reports(false, &mut |_, report| {
-            let report = report?;
+        let (mut slowest, mut contradiction) = (Vec::<Estimate>::new(), None);
+        let mut gaps = self.estimates(false, false, &mut |_, estimate| {
+            let estimate = match estimate {
+                Err(why) if why.contradicts_inputs() => {
+                    contradiction.get_or_insert(why);
+                    return NEXT;
+                }
+                result => result?,
+            };
             // Of equally slow plans, the first ones of the log count.
-            let at = slowest.partition_point(|known| known.reported_ms >= report.reported_ms);
-            slowest.insert(at, report);
+            let at = slowest.partition_point(|known| known.report.reported_ms >= estimate.report.reported_ms);
+            slowest.insert(at, estimate);
             slowest.truncate(most);
             NEXT
         })?;
-        slowest.iter_mut().filter_map(|report| report.capture.as_mut()).for_each(|capture| capture.plans = gaps.plans);
-        Ok(Plans { reports: slowest, gaps })
+        if let Some(error) = contradiction.map(Error::from) {
+            if slowest.is_empty() {
+                return Err(error);
+            }
+            gaps.notes.push(format!("plans of another clock are not shown; the first one: {}", error.what));
+        }
+        let mut reports: Vec<ExplainReport> = slowest.into_iter().map(Estimate::with_nodes).collect();
+        reports.iter_mut().filter_map(|report| report.capture.as_mut()).for_each(|capture| capture.plans = gaps.plans);
+        Ok(Plans { reports, gaps })
     }
 
-    /// Returns plan number `nth`, from 1.
+    /// Returns plan number `nth`, from 1. What the user gave need not belong to the other plans.
     pub fn nth(self, nth: usize) -> Result<Plans, Error> {
         let mut found = None;
-        let gaps = self.reports(false, &mut |number, report| {
+        let gaps = self.estimates(false, false, &mut |number, estimate| {
+            let skipped = estimate.as_ref().err().filter(|why| number == nth || !why.contradicts_inputs()).cloned();
             if number == nth {
-                found = Some(report.clone());
+                found = Some(estimate);
             }
-            report.and(NEXT)
+            skipped.map_or(NEXT, Err)
         });
-        let Some(report) = found else {
+        let Some(estimate) = found else {
             let what = format!("there is no plan number {nth}: the input has {}", gaps?.plans);
             return Err(Error::new(what, "give a smaller number"));
         };
-        let (mut report, gaps) = (report?, gaps?);
+        let (mut report, gaps) = (estimate?.with_nodes(), gaps?);
         report.capture.iter_mut().for_each(|capture| capture.plans = gaps.plans);
         Ok(Plans { reports: vec![report], gaps })
     }
 
     /// Passes the report of each plan to `found`, in the order of the log, until it returns false.
     pub fn each(self, found: &mut dyn FnMut(ExplainReport) -> bool) -> Result<Gaps, Error> {
-        self.reports(false, &mut |_, report| match found(report?) {
+        self.estimates(false, true, &mut |_, estimate| match found(estimate?.report) {
             true => NEXT,
             false => Ok(ControlFlow::Break(())),
         })
     }
 
-    fn reports(
+    fn estimates(
         &self,
         accepts_cut_end: bool,
-        collect: &mut dyn FnMut(usize, Result<ExplainReport, Unusable>) -> Wanted,
+        needs_nodes: bool,
+        collect: &mut dyn FnMut(usize, Result<Estimate, Unusable>) -> Wanted,
     ) -> Result<Gaps, Error> {
         let (sources, inputs) = (&self.sources, &self.inputs);
         let work = |plan: Explained, logged: &Logged| {
-            let mut report = report(plan, inputs, true)?;
-            let capture = report.capture.get_or_insert_default();
+            let mut estimate = estimate(plan, inputs)?;
+            let capture = estimate.report.capture.get_or_insert_default();
             (capture.place, capture.is_nested) = (Some(sources.place(logged.place)), logged.is_nested);
-            Ok(report)
+            if needs_nodes {
+                estimate.report.nodes = estimate.nodes();
+            }
+            Ok(estimate)
         };
-        self.read(threads(), accepts_cut_end, &work, &mut |number, report| {
-            let report = report.map(|mut report| {
-                let capture = report.capture.get_or_insert_default();
+        self.read(threads(), accepts_cut_end, &work, &mut |number, mut estimate| {
+            if let Ok(estimate) = &mut estimate {
+                let capture = estimate.report.capture.get_or_insert_default();
                 // The number of all plans is not known yet.
                 (capture.taken, capture.plans) = (number, number);
-                report
-            });
-            collect(number, report)
+            }
+            collect(number, estimate)
         })
     }
 
@@ -284,9 +304,9 @@ fn notes(sources: &Sources, hosts: &[LogHost], formats: &BTreeSet<Format>) -> Ve
     notes
 }
 
-/// The reasons why plans were skipped.
+/// The reasons why plans were skipped. Reasons with the same hint count as one: their texts can contain figures.
 #[derive(Default)]
-struct Skips(HashMap<Discriminant<Unusable>, Skipped>);
+struct Skips(HashMap<(Discriminant<Unusable>, String), Skipped>);
 
 /// Plans that were skipped for one reason.
 struct Skipped {
@@ -298,7 +318,8 @@ struct Skipped {
 
 impl Skips {
     fn add(&mut self, first: Place, why: Unusable) {
-        self.0.entry(discriminant(&why)).or_insert(Skipped { plans: 0, why, first }).plans += 1;
+        let key = (discriminant(&why), Error::from(why.clone()).hint.to_string());
+        self.0.entry(key).or_insert(Skipped { plans: 0, why, first }).plans += 1;
     }
 
     fn plans(&self) -> u64 {

@@ -8,9 +8,10 @@ use super::messages::Messages;
 use crate::error::Error;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 /// Text per batch of entries. To send a batch costs some microseconds.
 const BATCH_BYTES: usize = 128 << 10;
@@ -20,6 +21,9 @@ const WAITING_BATCHES: usize = 1;
 
 /// Longer texts are parsed one after the other, because a plan needs about 40 times the memory of its text.
 const LARGE_BYTES: usize = 1 << 20;
+
+/// The progress is shown at least this often, also if the log has no plans.
+const UPDATE: Duration = Duration::from_millis(100);
 
 /// Reads all sources. `work` turns an entry into results, in several threads, and `collect` receives them in the order of the
 /// log, until it breaks. Returns the errors of files that could not be read to their end.
@@ -64,9 +68,17 @@ pub fn read<T: Send>(
 
 /// Passes the results on, until there are no more, or `collect` breaks.
 fn receive<T>(results: Vec<Receiver<Vec<T>>>, progress: &dyn Fn(), collect: &mut dyn FnMut(T) -> ControlFlow<()>) {
-    for batch in results.iter().cycle().map_while(|results| results.recv().ok()) {
-        if batch.into_iter().try_for_each(&mut *collect).is_break() {
-            return;
+    let mut next = 0;
+    loop {
+        match results[next % results.len()].recv_timeout(UPDATE) {
+            Ok(batch) => {
+                next += 1;
+                if batch.into_iter().try_for_each(&mut *collect).is_break() {
+                    return;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
         }
         progress();
     }
@@ -142,5 +154,19 @@ impl Reader {
         let thread = &self.batches[self.next % self.batches.len()];
         self.is_alone |= thread.send(std::mem::take(&mut self.entries)).is_err();
         (self.next, self.bytes) = (self.next + 1, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_progress_is_shown_while_there_are_no_results() {
+        let (sender, results) = sync_channel::<Vec<()>>(1);
+        let sender = std::cell::Cell::new(Some(sender));
+        // The reading ends at the first progress, which no result causes.
+        receive(vec![results], &|| drop(sender.take()), &mut |()| unreachable!());
+        assert!(sender.take().is_none());
     }
 }

@@ -81,6 +81,47 @@ fn single_plans_have_their_numbers() {
     assert_eq!((all, gaps.unwrap().plans), (vec![Some(1), Some(3), Some(4)], 4));
 }
 
+/// What the user gave belongs to the plan that is shown, and says nothing about the others.
+#[test]
+fn a_contradiction_with_the_shown_plan_is_an_error() {
+    let log = entry("t", 10, 2000.0) + &entry("u", 10, 300.0);
+    let with_plain = |text: &str, plain_ms| {
+        let text = text.to_string();
+        move |nth: Option<usize>| {
+            with_log(&text, |log| {
+                let log = Log { inputs: Inputs { clock: None, plain_ms: Some(plain_ms), document: None }, ..log };
+                match nth {
+                    Some(nth) => log.nth(nth),
+                    None => log.last(),
+                }
+            })
+        }
+    };
+    let read = with_plain(&log, 500.0);
+    for nth in [None, Some(2)] {
+        let error = read(nth).map(|plans| plans.reports.len()).unwrap_err();
+        assert!(error.what.contains("--plain-ms says 500 ms without EXPLAIN, but EXPLAIN ANALYZE took only 300 ms"));
+        assert!(error.hint.contains("another run"), "{error}");
+    }
+    let reversed = entry("u", 10, 300.0) + &entry("t", 10, 2000.0);
+    for plans in [read(Some(1)), with_plain(&reversed, 500.0)(None), with_plain(&reversed, 500.0)(Some(2))] {
+        let Plans { reports, gaps } = plans.unwrap();
+        assert_eq!((reports[0].reported_ms, reports[0].nodes.len()), (2000.0, 2));
+        assert_eq!((gaps.damaged_messages, gaps.skipped.len()), (0, 0));
+    }
+    // A damaged plan after it is skipped.
+    let damaged = log + "LOG:  duration: 7.000 ms  plan:\n\tdamaged\n";
+    assert!(with_plain(&damaged, 500.0)(None).is_err_and(|error| error.what.contains("took only 300 ms")));
+    assert_eq!(with_plain(&damaged, 200.0)(None).unwrap().reports[0].reported_ms, 300.0);
+    // The reads of 10 000 calls take longer than 0.01 ms.
+    let slow = entry("t", 10_000, 0.01) + &entry("u", 10, 9.0);
+    let Plans { reports, gaps } = with_log(&slow, |log| log.slowest(1)).unwrap();
+    assert_eq!((reports[0].reported_ms, gaps.damaged_messages, gaps.skipped.len()), (9.0, 0, 0));
+    assert!(gaps.notes[0].contains("take at least"), "{:?}", gaps.notes);
+    assert!(with_log(&entry("t", 10_000, 0.01), |log| log.slowest(1)).is_err());
+    assert_eq!(totals(&slow).skipped.len(), 1);
+}
+
 #[test]
 fn a_log_without_a_usable_plan_is_an_error() {
     let what = |text: &str| with_log(text, |log| log.totals()).unwrap_err().what;
@@ -98,13 +139,14 @@ fn errors_of_one_reason_are_counted_together() {
         (6, Unusable::NotTimed),
         (7, Unusable::Impossible("a takes 7 ms".into(), "a")),
         (8, Unusable::FastTimed),
+        (9, Unusable::Impossible("a lacks inputs".into(), "b")),
     ] {
         skips.add(Place { file: 0, line }, why);
     }
-    assert_eq!(skips.plans(), 4);
+    assert_eq!(skips.plans(), 5);
     let found = skips.into_plans(&Sources::new(vec!["log".into()]));
     let found: Vec<_> = found.iter().map(|s| (s.plans, s.first.line, s.is_damaged)).collect();
-    assert_eq!(found, [(2, 5, true), (1, 6, false), (1, 8, false)]);
+    assert_eq!(found, [(2, 5, true), (1, 6, false), (1, 8, false), (1, 9, true)]);
 }
 
 /// Returns the number of plans with figures, and of damaged plans.

@@ -9,7 +9,8 @@ use crate::error::Error;
 use crate::human::{count, duration};
 use crate::report::compare::why_busy;
 use crate::report::{
-    CallCost, Capture, ClockReport, ExplainReport, MS_PER_NS, NS_PER_MS, PlanFormat, Range, Report, SYSTEM,
+    CallCost, Capture, ClockReport, ExplainReport, ExplainedNode, MS_PER_NS, NS_PER_MS, PlanFormat, Range, Report,
+    SYSTEM,
 };
 use crate::statistics::RUN_TO_RUN_VARIATION;
 use std::collections::BTreeSet;
@@ -109,8 +110,31 @@ pub struct Inputs<'a> {
     pub document: Option<PlanFormat>,
 }
 
-/// Estimates the time without overhead of a plan whose execution time is known. `needs_nodes`: also of each node.
-pub fn report(mut explained: Explained, inputs: &Inputs, needs_nodes: bool) -> Result<ExplainReport, Unusable> {
+/// No clock is slower: the slowest known one takes 7400 ns per read.
+const MOST_CALL_NS: f64 = 20_000.0;
+
+/// The report on a plan, and what its nodes need.
+#[derive(Debug)]
+pub struct Estimate {
+    /// without the nodes: most plans of a log need none
+    pub report: ExplainReport,
+    plan: Plan,
+    charge: Charge,
+}
+
+impl Estimate {
+    /// Returns the nodes with their corrected times.
+    pub fn nodes(&self) -> Vec<ExplainedNode> {
+        attribute(std::slice::from_ref(&self.plan), &self.charge)
+    }
+
+    pub fn with_nodes(self) -> ExplainReport {
+        ExplainReport { nodes: self.nodes(), ..self.report }
+    }
+}
+
+/// Estimates the time without overhead of a plan whose execution time is known.
+pub fn estimate(mut explained: Explained, inputs: &Inputs) -> Result<Estimate, Unusable> {
     let clock = match inputs.clock {
         Some(_) if explained.uses_fast_timing() => return Err(Unusable::FastTimed),
         Some(clock_of) => Some(clock_of(&explained).map_err(Unusable::Clock)?),
@@ -118,36 +142,39 @@ pub fn report(mut explained: Explained, inputs: &Inputs, needs_nodes: bool) -> R
     };
     let counts_buffers = explained.plan.any(&|node| node.has_buffers);
     let (source, mut notes) = (explained.source.take(), std::mem::take(&mut explained.notes));
-    let plan = Plan::new(explained);
+    let mut plan = Plan::new(explained);
     check_run(&plan)?;
     let reported_ms = plan.execution_ms;
     let expected = clock.as_ref().map(|clock| Expected::of(&plan, clock, counts_buffers)).transpose()?;
     let measured = inputs.plain_ms.map(|plain_ms| measured(plain_ms, &plan, &mut notes)).transpose()?;
-    let by_calls = expected.as_ref().map(|expected| expected.overhead);
-    let contradiction = measured.zip(by_calls).filter(|(one, other)| one.high < other.low || one.low > other.high);
-    let (overhead, unexplained_ms) = match contradiction {
+    let by_any_clock = Range::between(0.0, (plan.all_calls().high * MOST_CALL_NS * MS_PER_NS).min(reported_ms));
+    let by_calls = expected.as_ref().map_or(by_any_clock, |expected| expected.overhead);
+    let measured = measured.unwrap_or(by_calls);
+    let is_too_long = measured.estimate > by_calls.high;
+    let inputs_contradict = is_too_long || measured.high < by_calls.low;
+    let (overhead, unexplained_ms) = match inputs_contradict {
         // The given time may be from a faster or slower run, or the cost from another clock. What the calls cannot cost is not
         // overhead.
-        Some((measured, by_calls)) => {
-            let estimate = measured.estimate.min(by_calls.high);
+        true => {
             notes.push("the given time contradicts the expected cost of the calls: the interval covers both".into());
+            let estimate = if is_too_long { by_calls.estimate } else { measured.estimate };
             let both = Range { low: measured.low.min(by_calls.low), estimate, high: measured.high.max(by_calls.high) };
-            (both, measured.estimate - estimate)
+            (both, (measured.estimate - by_calls.high).max(0.0))
         }
-        None => (measured.or(by_calls).unwrap_or(Range { low: 0.0, estimate: 0.0, high: reported_ms }), 0.0),
+        false => (measured, 0.0),
     };
     let corrected_ms = overhead.rest_of(reported_ms);
     let calls = plan.calls_per_process();
+    let of_calls = overhead.clamp(0.0, by_calls.high);
     let clock_ms = match &expected {
-        Some(expected) => overhead.clamp(0.0, expected.overhead.high).times(expected.cost.clock_part()),
+        Some(expected) => of_calls.times(expected.cost.clock_part()),
         None => {
             let counting_ms = calls.high * CallCost::max_counting_ns(counts_buffers) * MS_PER_NS;
-            Range::between((overhead.low - counting_ms).max(0.0), overhead.high)
+            Range::between((of_calls.low - counting_ms).max(0.0), of_calls.high)
         }
     };
     let clock_ms = Range { estimate: clock_ms.estimate.min(overhead.estimate), ..clock_ms };
     let charge = Charge { reported: reported_ms, whole: corrected_ms, calls: calls.estimate, clock: clock_ms.estimate };
-    let nodes = if needs_nodes { attribute(std::slice::from_ref(&plan), &charge) } else { Vec::new() };
     let clock_note = clock.as_ref().and_then(|clock| clock.note.clone());
     notes.extend(clock_note.clone());
     notes.extend(plan_notes(&plan));
@@ -157,20 +184,21 @@ pub fn report(mut explained: Explained, inputs: &Inputs, needs_nodes: bool) -> R
         timed_call_ns: clock.as_ref().and_then(|clock| clock.timed_call_ns),
         expected_call_ns: expected.map(|expected| expected.per_call_ns),
         given_plain_ms: inputs.plain_ms,
+        inputs_contradict,
         clock_share: clock_ms.times(1.0 / reported_ms.max(f64::MIN_POSITIVE)),
         clock_note,
         ..Capture::default()
     };
-    Ok(ExplainReport {
-        statement: plan.query,
+    let report = ExplainReport {
+        statement: plan.query.take(),
         clock_share: capture.clock_share.estimate,
         capture: Some(capture),
         notes,
-        nodes,
-        settings: plan.settings,
+        settings: std::mem::take(&mut plan.settings),
         document: source,
         ..ExplainReport::of(reported_ms, corrected_ms, clock_ms.estimate, unexplained_ms)
-    })
+    };
+    Ok(Estimate { report, plan, charge })
 }
 
 /// Returns what the user should know about the plan.
@@ -226,12 +254,14 @@ fn measured(plain_ms: f64, plan: &Plan, notes: &mut Vec<String>) -> Result<Range
                     count(*) FROM (...)";
         return Err(Unusable::Clock(Error::new(what, hint)));
     }
-    if planning > RUN_TO_RUN_VARIATION * plain_ms {
+    let may_include_planning = planning > RUN_TO_RUN_VARIATION * plain_ms;
+    if may_include_planning {
         notes.push(format!("the given {plain_ms} ms may include planning, which is not in the reported time"));
     }
     // This run without its timing took no longer than with it.
     let most = (plain_ms / (1.0 - RUN_TO_RUN_VARIATION)).min(plan.execution_ms);
-    Ok(Range::between(plan.execution_ms - most, plan.execution_ms - least))
+    let usual = if may_include_planning { plain_ms - planning / 2.0 } else { plain_ms };
+    Ok(Range { low: least, estimate: usual.clamp(least, most), high: most }.rest_of(plan.execution_ms))
 }
 
 /// The overhead that the cost of a timed call predicts.

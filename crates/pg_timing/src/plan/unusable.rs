@@ -54,11 +54,17 @@ const COPY_IT_AGAIN: &str =
 pub const ONLY_PLAIN_TIME: &str =
     "for a single plan (--nth N), give only --plain-ms MS (psql's \\timing without EXPLAIN)";
 const FAULTY_CLOCK: &str = "the plan is damaged, or the server's clock ran backwards";
+const TWO_RUNS: &str = "the plan is damaged, the root's time and the Execution Time are from different runs, or the server's clock ran backwards";
 
 impl Unusable {
     /// Returns whether a part of the plan is missing or wrong. Otherwise it is complete, but has no times of this clock.
     pub fn is_damage(&self) -> bool {
         !matches!(self, Unusable::NotExecuted | Unusable::NotTimed | Unusable::FastTimed)
+    }
+
+    /// Returns whether the plan is usable, but what the user gave does not belong to it.
+    pub fn contradicts_inputs(&self) -> bool {
+        matches!(self, Unusable::FastTimed | Unusable::Clock(_))
     }
 }
 
@@ -260,7 +266,7 @@ pub fn check_run(plan: &Plan) -> Result<(), Unusable> {
     let (root_ms, execution_ms) = (nodes[0].reported_or_zero_ms(), plan.execution_ms);
     if root_ms > with_tolerance(execution_ms, nodes[0].rounding_ms) {
         let what = format!("the plan's root took {root_ms} ms, but its Execution Time is {execution_ms} ms");
-        return Err(Unusable::Impossible(what, FAULTY_CLOCK));
+        return Err(Unusable::Impossible(what, TWO_RUNS));
     }
     if is_postgresql { check_inputs(nodes) } else { Ok(()) }
 }

@@ -219,6 +219,9 @@ pub struct Capture {
     /// time without EXPLAIN, as given
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given_plain_ms: Option<f64>,
+    /// the given time contradicts the expected cost of the calls, so corrected_ms covers both
+    #[serde(default)]
+    pub inputs_contradict: bool,
     /// bounds of the clock's share of the reported time
     pub clock_share: Range,
     /// what the user should know about the clock, which is also one of the notes; not a part of the JSON

@@ -160,6 +160,23 @@ fn single_plans_of_a_log_are_those_of_the_whole_log() {
     assert!(refused(&["explain", "--read-cost", "20", "--plan", &path, "--nth", "25"]).contains("the input has 24"));
 }
 
+#[test]
+fn a_plain_time_that_contradicts_the_plan_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan =
+        |ms: u32| format!("Result (actual time={ms}.000..{ms}.000 rows=1 loops=1)\nExecution Time: {ms}.000 ms\n\n");
+    let path = write(&dir.path().join("plans"), (plan(2000) + &plan(300)).as_bytes());
+    let stderr = refused(&["explain", "--plan", &path, "--plain-ms", "500"]);
+    assert!(
+        stderr.contains("--plain-ms says 500 ms without EXPLAIN, but EXPLAIN ANALYZE took only 300 ms"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("hint: the plain time may be from another run"), "{stderr}");
+    let (status, stdout, stderr) =
+        run(pg_timing().args(["explain", "--plan", &path, "--plain-ms", "500", "--nth", "1", "--format", "json"]));
+    assert_eq!((status, stderr.as_str(), &json(&stdout)["reported_ms"]), (0, "", &2000.0.into()));
+}
+
 /// The time of a nested statement is also in the time of the statement that executed it, so the total does not contain it.
 #[test]
 fn nested_statements_have_rows_outside_the_total() {
