@@ -20,12 +20,14 @@ pub struct Session<'a> {
     stop: &'a AtomicBool,
     /// pg_fast_timing must not count the queries
     skip_counting: bool,
+    /// the queries stay out of statistics and logs: after the server's own settings were read
+    is_quiet: bool,
 }
 
 impl<'a> Session<'a> {
     /// Uses a connection. `stop` cancels a running query.
     pub fn new(connection: &'a mut Connection, stop: &'a AtomicBool) -> Session<'a> {
-        Session { connection, stop, skip_counting: false }
+        Session { connection, stop, skip_counting: false, is_quiet: false }
     }
 
     /// Runs the next queries also after Ctrl-C.
@@ -58,7 +60,9 @@ impl<'a> Session<'a> {
             // Every user may do that. A query that sets it would itself be counted.
             self.run(&own_sql::set_local(FAST_TIMING_METHOD, "off"))?;
         }
-        self.run(own_sql::KEEP_QUIET)?;
+        if self.is_quiet {
+            self.run(own_sql::KEEP_QUIET)?;
+        }
         self.run(sql)
     }
 
@@ -134,6 +138,7 @@ impl Server {
         let name = session.connection().name();
         let settings: BTreeMap<_, _> = session.query(own_sql::ALL_SETTINGS)?.pairs().into_iter().collect();
         session.skip_counting = settings.contains_key(FAST_TIMING_METHOD);
+        session.is_quiet = true;
         let facts = session.query(own_sql::SESSION)?;
         let fact = |column: usize| facts.rows.first().and_then(|row| row.get(column)?.as_deref()).unwrap_or_default();
         let objects = session.query(own_sql::EXTENSION_OBJECTS)?.rows.into_iter();
