@@ -289,7 +289,7 @@ impl Pair<'_> {
         }
     }
 
-    /// Compares a figure of a clock. Nobody misses a figure that neither report has, except the cost of PostgreSQL's clock.
+    /// Compares a figure of a clock. A figure that neither report has is left out, except the cost of PostgreSQL's clock.
     fn number(&mut self, figure: &str, clock: &str, of: impl Fn(&Report, &ClockReport) -> Option<Measure>) {
         let values = self.reports.map(|report| find(report, clock).and_then(|clock| of(report, clock)));
         let effect = match values {

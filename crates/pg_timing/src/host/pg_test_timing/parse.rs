@@ -253,6 +253,9 @@ impl Reader {
 
     /// Returns the line without what a program has put before the row of an open table: the number of the line, or a time.
     fn without_frame<'a>(&mut self, line: &'a str) -> &'a str {
+        if self.table.is_none() {
+            return line;
+        }
         let words: Vec<&str> = line.split_whitespace().take(MAX_FRAME + ROW_WORDS).collect();
         let rest = |nth: usize| &line[words[nth].as_ptr().addr() - line.as_ptr().addr()..];
         let begins = |nth: &usize| {
@@ -261,7 +264,6 @@ impl Reader {
                 || SENTENCES.iter().any(|(pattern, _)| at_start(pattern, rest(*nth)).is_some())
         };
         match (0..words.len().min(MAX_FRAME + 1)).find(begins) {
-            _ if self.table.is_none() => line,
             Some(nth) => {
                 self.frame = nth;
                 rest(nth)
@@ -283,7 +285,7 @@ impl Reader {
         let word = text.split_whitespace().next().unwrap_or("");
         let after = &text[word.len()..];
         let Some(table) = &mut self.table else { return after };
-        let words: Vec<&str> = text.split_whitespace().take(5).collect();
+        let words: Vec<&str> = text.split_whitespace().take(ROW_WORDS).collect();
         let first = words[0].trim_start_matches(':');
         if first.is_empty() {
             return after;
