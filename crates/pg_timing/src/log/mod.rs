@@ -21,8 +21,8 @@ use crate::report::{ExplainReport, LogHost, LogReport, SkippedPlans};
 use entry::Format;
 use input::Place;
 use parse::Logged;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::mem::{Discriminant, discriminant};
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem::discriminant;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -305,8 +305,9 @@ fn notes(sources: &Sources, hosts: &[LogHost], formats: &BTreeSet<Format>) -> Ve
 }
 
 /// The reasons why plans were skipped. Reasons with the same hint count as one: their texts can contain figures.
+/// They are in the order of their first plans, because two plans can have the same place.
 #[derive(Default)]
-struct Skips(HashMap<(Discriminant<Unusable>, String), Skipped>);
+struct Skips(Vec<Skipped>);
 
 /// Plans that were skipped for one reason.
 struct Skipped {
@@ -318,19 +319,22 @@ struct Skipped {
 
 impl Skips {
     fn add(&mut self, first: Place, why: Unusable) {
-        let key = (discriminant(&why), Error::from(why.clone()).hint.to_string());
-        self.0.entry(key).or_insert(Skipped { plans: 0, why, first }).plans += 1;
+        let hint = |why: &Unusable| Error::from(why.clone()).hint;
+        let is_same = |known: &&mut Skipped| discriminant(&known.why) == discriminant(&why) && hint(&known.why) == hint(&why);
+        match self.0.iter_mut().find(is_same) {
+            Some(known) => known.plans += 1,
+            None => self.0.push(Skipped { plans: 1, why, first }),
+        }
     }
 
     fn plans(&self) -> u64 {
-        self.0.values().map(|skipped| skipped.plans).sum()
+        self.0.iter().map(|skipped| skipped.plans).sum()
     }
 
     /// Returns the reasons, the most frequent one first.
-    fn sorted(self) -> Vec<Skipped> {
-        let mut all: Vec<Skipped> = self.0.into_values().collect();
-        all.sort_by_key(|skipped| (std::cmp::Reverse(skipped.plans), skipped.first));
-        all
+    fn sorted(mut self) -> Vec<Skipped> {
+        self.0.sort_by_key(|skipped| (std::cmp::Reverse(skipped.plans), skipped.first));
+        self.0
     }
 
     /// Returns the error if all plans were skipped.

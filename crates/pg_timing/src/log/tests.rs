@@ -149,6 +149,15 @@ fn errors_of_one_reason_are_counted_together() {
     assert_eq!(found, [(2, 5, true), (1, 6, false), (1, 8, false), (1, 9, true)]);
 }
 
+#[test]
+fn equally_frequent_reasons_at_one_place_keep_their_order() {
+    for _ in 0..20 {
+        let mut skips = Skips::default();
+        [Unusable::NoBeginning, Unusable::NotExecuted].map(|why| skips.add(Place { file: 0, line: 1 }, why));
+        assert!(skips.error().what.contains("the beginning of the plan is missing"));
+    }
+}
+
 /// Returns the number of plans with figures, and of damaged plans.
 fn plans_of_files(texts: &[&str]) -> (u64, u64) {
     let dir = tempfile::tempdir().unwrap();

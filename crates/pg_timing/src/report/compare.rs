@@ -194,7 +194,7 @@ struct Measure {
 impl Measure {
     /// Returns a figure with a noise in proportion to it.
     fn new(value: f64, share: f64, noise: f64) -> Measure {
-        Measure { value, noise: value * share + noise, bounds: None }
+        Measure { value, noise: value.abs() * share + noise, bounds: None }
     }
 
     /// Returns the middle of two bounds, which are its noise.

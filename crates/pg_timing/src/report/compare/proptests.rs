@@ -90,10 +90,10 @@ fn the_order_of_two_reports_only_reverses_the_effects() {
     }
 }
 
-/// Any number that the reader of reports accepts, and often none.
+/// Any number that the reader of reports accepts, and often none. A damaged report can have negative ones.
 fn number() -> impl Strategy<Value = Option<f64>> {
     let extremes = prop_oneof![Just(0.0), Just(1e20), Just(5e-324), Just(3.2e18)];
-    prop_oneof![Just(None), (0.0..1e4).prop_map(Some), extremes.prop_map(Some), (0.0..1e20).prop_map(Some)]
+    prop_oneof![Just(None), (-50.0..1e4).prop_map(Some), extremes.prop_map(Some), (0.0..1e20).prop_map(Some)]
 }
 
 fn arbitrary_report() -> impl Strategy<Value = Report> {
