@@ -6,7 +6,9 @@ use super::entry::{CONTEXT, NOTICES, Record, SEVERITIES, announced_ms, push_send
 use super::entry::{Entry, Format, MAX_BYTES, Message, Open, Outside, State};
 use super::input::{Line, Place};
 use super::values::{self, Csv, Value};
+use crate::plan::text::names_node;
 use crate::plan::{Unusable, is_quote};
+use memchr::memmem;
 use std::sync::Arc;
 
 /// More senders never write a message at the same time.
@@ -17,6 +19,9 @@ const HOSTS: [&str; 6] = ["_HOSTNAME", "hostname", "host", "pod_name", "logging_
 
 /// journald's key of the process.
 const PROCESS: &str = "_PID";
+
+/// jsonlog's key of the severity.
+const SEVERITY_KEY: &str = "error_severity";
 
 /// Values of JSON that are JSON themselves: a container's runtime around a collector around the server's log.
 const MAX_JSON_IN_JSON: usize = 3;
@@ -40,6 +45,8 @@ pub struct Messages {
     csv: Csv,
     /// the key of the values that are lines of the server's text log
     line_key: Option<String>,
+    /// the JSON record is an error or a notice, which can quote a client in its message
+    is_other_severity: bool,
     /// the line is too long, and only its beginning is known
     is_cut: bool,
     /// a message may end without a line end, because somebody has copied it
@@ -82,7 +89,7 @@ impl Messages {
     pub fn begin_file(&mut self, file: usize) {
         self.place = Place { file, line: 0 };
         (self.is_log, self.has_senders, self.is_in_message) = (false, false, false);
-        (self.columns, self.line_key) = (None, None);
+        (self.columns, self.line_key, self.is_other_severity) = (None, None, false);
     }
 
     /// Receives a line of the file.
@@ -180,8 +187,7 @@ impl Messages {
     /// Ends the record of CSV, if there is one.
     fn end_csv(&mut self) {
         let (Some(record), Some(columns)) = (self.record.take(), self.columns) else { return };
-        let has_announcement = memchr::memmem::find(record.text.as_bytes(), b" ms  plan:").is_some();
-        if columns == Columns::Server && !has_announcement {
+        if columns == Columns::Server && !announces(&record.text) {
             return;
         }
         let damage = match record.text.len() >= MAX_BYTES {
@@ -222,9 +228,13 @@ impl Messages {
 
     /// Receives a line. Returns whether it is JSON of a log.
     fn is_json_line(&mut self, text: &str) -> bool {
+        // A stream of events has an empty line after each record.
+        if text.is_empty() && self.line_key.is_some() {
+            return true;
+        }
         let open = self.open.last().filter(|_| self.is_in_message && self.line_key.is_none());
         let is_untabbed = open.is_some_and(|open| !open.has_tabs);
-        let json = if is_untabbed { None } else { json_in(text) };
+        let json = if is_untabbed { None } else { json_in(text, self.line_key.is_some()) };
         json.is_some_and(|json| self.json_line(json, MAX_JSON_IN_JSON))
     }
 
@@ -234,8 +244,15 @@ impl Messages {
             return false;
         }
         let is_object = line.starts_with('{') && line.trim_end().ends_with('}');
-        let announces = memchr::memmem::find(line.as_bytes(), b" ms  plan:").is_some();
-        if !announces && self.open.is_empty() {
+        if line.trim_start().starts_with(['{', '}']) {
+            self.is_other_severity = false;
+        }
+        let has_severity = || memmem::find(line.as_bytes(), SEVERITY_KEY.as_bytes()).is_some();
+        let needs_values = announces(line) || !is_object && has_severity();
+        if !needs_values && self.open.is_empty() {
+            if is_object && !has_severity() && is_text_plan(line) {
+                return false;
+            }
             if is_object {
                 self.begin_log(false);
                 (self.is_in_message, self.line_key) = (false, self.line_key.take().or(Some(String::new())));
@@ -244,15 +261,18 @@ impl Messages {
         }
         let values: Vec<Value> = values::of_json(line).collect();
         let origin = Origin::of_json(line, &values);
-        let severity = values.iter().find(|value| value.key == "error_severity").map(Value::text);
-        if severity.is_some_and(|severity| !SEVERITIES.contains(&severity.as_str())) {
-            self.begin_log(false);
-            self.is_in_message = false;
-            return true;
-        }
-        let mut is_log = is_object || self.line_key.is_some();
-        for value in values.iter().filter(|value| !is_quote(value.key)) {
-            is_log |= self.json_value(value, &origin, depth);
+        // The short message of Graylog is the beginning of the full one.
+        let has_full = values.iter().any(|value| value.key == "full_message");
+        let is_message = |value: &&Value| !is_quote(value.key) && !(has_full && value.key == "short_message");
+        let mut is_log = is_object || self.line_key.is_some() || self.is_other_severity;
+        for value in values.iter().filter(is_message) {
+            if value.key == SEVERITY_KEY {
+                self.begin_log(false);
+                (self.is_in_message, is_log) = (false, true);
+                self.is_other_severity = !SEVERITIES.contains(&value.text().as_str());
+            } else if !self.is_other_severity {
+                is_log |= self.json_value(value, &origin, depth);
+            }
         }
         is_log
     }
@@ -414,7 +434,7 @@ impl Origin {
             is_nested: value("context").is_some_and(|context| is_nested(context.raw)),
             query_id: values::number(line, "\"query_id\":"),
             is_value: true,
-            format: if line.contains("\"error_severity\":") { Format::Json } else { Format::Text },
+            format: if values.iter().any(|value| value.key == SEVERITY_KEY) { Format::Json } else { Format::Text },
         }
     }
 }
@@ -427,16 +447,40 @@ fn sender(origin: &Origin, before: &str) -> (String, Option<u32>) {
     (sender, part)
 }
 
-/// Returns the JSON in a line: the whole line, or what follows the prefix of a container.
-fn json_in(line: &str) -> Option<&str> {
-    let start = line.trim_start_matches(' ');
+/// Returns whether a text contains the announcement of a plan, or quotes one.
+fn announces(text: &str) -> bool {
+    memmem::find(text.as_bytes(), b" ms  plan:").is_some()
+}
+
+/// Returns whether a line of JSON has a plan in text format as its value, or as several values. A log has one line of a plan
+/// in each of its lines.
+fn is_text_plan(line: &str) -> bool {
+    if memmem::find(line.as_bytes(), b"(actual ").is_none() {
+        return false;
+    }
+    let lines_of_plan = |value: Value| {
+        let text = value.text();
+        let is_heading = |line: &str| line.is_empty() || line == "QUERY PLAN" || line.bytes().all(|byte| byte == b'-');
+        let node = text.lines().map(str::trim).find(|line| !is_heading(line))?;
+        let is_node = node.contains("(actual ") && names_node(node.trim_start_matches(['-', '>', ' ']));
+        is_node.then(|| text.trim_end().lines().count())
+    };
+    let mut plans = values::of_json(line).filter(|value| !is_quote(value.key)).filter_map(lines_of_plan);
+    plans.next().is_some_and(|lines| lines > 1 || plans.next().is_some())
+}
+
+/// Returns the JSON in a line: the whole line, or what follows the prefix of a container, of a collector or of a stream.
+/// `is_json_log`: other lines have JSON.
+fn json_in(line: &str, is_json_log: bool) -> Option<&str> {
+    let start = line.trim_start_matches([' ', '\u{1e}']);
     if start.starts_with(['{', '"']) || start.starts_with("[{") || start.starts_with("[\"") {
         return Some(start);
     }
-    let at = memchr::memchr(b'{', line.as_bytes())?;
-    let (before, json) = line.split_at(at);
-    let is_container = before.ends_with(" F ") || before.ends_with("| ");
-    (is_container && !before.contains(":  ") && !before.contains(['\t', '"'])).then_some(json)
+    let (before, json) = line.split_at(memmem::find(line.as_bytes(), b"{\"")?);
+    let is_container = before.ends_with(" F ") || before.ends_with("| ") || is_json_log || announces(json);
+    let is_whole = json.trim_end().ends_with(['}', ']']);
+    let is_prefix = !before.contains(":  ") && !before.contains('"') && split_tab(before).is_none();
+    (is_container && is_whole && is_prefix).then_some(json)
 }
 
 /// Returns whether a context shows that a function or a trigger executed the statement. The parameters of a client's

@@ -31,7 +31,9 @@ pub fn of_json(line: &str) -> impl Iterator<Item = Value<'_>> {
             let end = end_of_string(line, begin);
             let raw = &line[begin..end.unwrap_or(line.len())];
             at = end.map_or(line.len(), |end| end + 1);
-            if !line[at..].trim_start().starts_with(':') {
+            // Ruby programs, such as fluentd, write `"key"=>"value"`.
+            let rest = line[at..].trim_start();
+            if !rest.starts_with(':') && !rest.starts_with("=>") {
                 return Some(Value { key, raw, is_truncated: end.is_none() });
             }
             key = raw;
@@ -76,7 +78,7 @@ const MESSAGE_COLUMNS: &str = "message @message log line textpayload content bod
 /// Returns the column of the messages that the first line of a file names, if it is the header of an export.
 pub fn message_column(line: &str) -> Option<usize> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "_@. \"-,".contains(c);
-    if !line.contains(',') || !line.chars().all(is_name) {
+    if !line.contains(',') && !line.starts_with(['"', '_', '@']) || !line.chars().all(is_name) {
         return None;
     }
     let mut names = line.split(',').map(|name| name.trim_matches(['"', ' ']).to_ascii_lowercase());
@@ -209,6 +211,7 @@ mod tests {
         assert_eq!(message_column("@timestamp,@message"), Some(1));
         assert_eq!(message_column("\"Date\",\"Host\",\"Service\",\"Message\""), Some(3));
         assert_eq!(message_column("#,QUERY PLAN"), None);
+        assert_eq!(message_column("\"_raw\""), Some(0));
         assert_eq!(message_column("Message"), None);
     }
 }

@@ -101,6 +101,13 @@ fn what_carries_a_log_does_not_matter() {
         ("docker.json", each(&|line| json_line("log", format!("{line}\n"))).into_bytes()),
         ("compose", each(&|line| format!("db-1  | {line}\n")).into_bytes()),
         ("kubernetes", each(&|line| format!("2026-11-22T01:02:03.123456789Z stderr F {line}\n")).into_bytes()),
+        ("fluentd", each(&|line| format!("{{\"log\"=>{:?}, \"stream\"=>\"stderr\"}}\n", line)).into_bytes()),
+        (
+            "fluent-bit",
+            each(&|line| format!("[7] kube.db: [[1700000000.5, {{}}], {{\"log\"=>{line:?}}}]\n")).into_bytes(),
+        ),
+        ("stream", each(&|line| format!("data: {}\n", json_line("line", line.into()))).into_bytes()),
+        ("json-seq", each(&|line| format!("\x1e{}", json_line("MESSAGE", line.into()))).into_bytes()),
         ("windows", text.replace('\n', "\r\n").into_bytes()),
         ("gz", gzip.finish().unwrap()),
         ("zst", ruzstd::encoding::compress_to_vec(text.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest)),
@@ -231,10 +238,8 @@ fn logs_of_clouds_and_collectors_are_read() {
     }
 }
 
-/// Rows of a log service: the first line names the columns, and each message is a field.
-#[test]
-fn exports_as_csv_are_read() {
-    let text = std::fs::read_to_string(log("server.log")).unwrap();
+/// Returns the messages of a text log.
+fn messages(text: &str) -> Vec<String> {
     let mut messages: Vec<String> = Vec::new();
     for line in text.lines() {
         match messages.last_mut() {
@@ -242,13 +247,65 @@ fn exports_as_csv_are_read() {
             _ => messages.push(line.into()),
         }
     }
+    messages
+}
+
+/// Collectors send a whole message, some of them also its beginning.
+#[test]
+fn records_with_whole_messages_are_read() {
+    let text = std::fs::read_to_string(log("server.log")).unwrap();
+    let expected = figures(totals(&[&log("server.log")]));
+    let dir = tempfile::tempdir().unwrap();
+    let first = |message: &str| message.lines().next().unwrap_or_default().to_string();
+    let short = |message: &str| message.chars().take(100).collect::<String>();
+    let gelf = |message: &str, short: String| {
+        serde_json::json!({"version": "1.1", "host": "db", "short_message": short, "full_message": message}).to_string()
+    };
+    for (name, record) in [
+        ("GELF", &(|message: &str| gelf(message, first(message))) as &dyn Fn(&str) -> String),
+        ("truncated GELF", &|message| gelf(message, short(message))),
+        ("fluentd", &|message| format!("2026-11-24 10:00:00 +0000 db: {}", serde_json::json!({ "log": message }))),
+        ("fluent-bit", &|message| format!("[7] kube.db: [170.5, {{\"log\"=>{}}}]", serde_json::json!(message))),
+        ("json-seq", &|message| format!("\x1e{}", serde_json::json!({ "MESSAGE": message }))),
+    ] {
+        let all: String = messages(&text).iter().map(|message| record(message) + "\n").collect();
+        assert_eq!(figures(totals(&[&write(&dir.path().join(name), all.as_bytes())])), expected, "{name}");
+    }
+}
+
+/// Answers of programs and APIs: the value is a plan in text format.
+#[test]
+fn a_plan_in_a_value_of_json_is_read() {
+    let plan = std::fs::read_to_string(fixture("plans").join("timescale-vectoragg.txt")).unwrap();
+    let lines: Vec<[&str; 1]> = plan.lines().map(|line| [line]).collect();
+    let dir = tempfile::tempdir().unwrap();
+    let (_, expected, _) = explain(&[&write(&dir.path().join("plan"), plan.as_bytes()), "--format", "json"]);
+    let object = serde_json::json!({ "query": "select 1", "plan": plan });
+    let pretty = serde_json::to_string_pretty(&object).unwrap();
+    for json_text in [object.to_string(), pretty, serde_json::json!({ "rows": lines }).to_string()] {
+        let path = write(&dir.path().join("json"), json_text.as_bytes());
+        let (status, found, stderr) = explain(&[&path, "--format", "json"]);
+        assert_eq!((status, stderr.as_str()), (0, ""), "{json_text}");
+        assert_eq!(json(&found)["nodes"], json(&expected)["nodes"], "{json_text}");
+        let path = write(&dir.path().join("lines"), (json_text.replace('\n', "") + "\n").repeat(2).as_bytes());
+        assert_eq!(totals(&[&path])["plans"], 2, "{json_text}");
+    }
+}
+
+/// Rows of a log service: the first line names the columns, and each message is a field.
+#[test]
+fn exports_as_csv_are_read() {
+    let text = std::fs::read_to_string(log("server.log")).unwrap();
+    let messages = messages(&text);
     let row = |message: &str| format!("2026-11-24T10:00:00Z,db1,\"{}\"\n", message.replace('"', "\"\""));
     let header = "\"Date\",\"Host\",\"Message\"\n";
     let dir = tempfile::tempdir().unwrap();
     let expected = figures(totals(&[&log("server.log")]));
     let by_message = header.to_string() + &messages.iter().map(|message| row(message)).collect::<String>();
     let by_line = header.to_string() + &text.lines().map(row).collect::<String>();
-    for log in [by_message, by_line] {
+    let one_column = messages.iter().map(|message| format!("\"{}\"\n", message.replace('"', "\"\"")));
+    let one_column = "\"_raw\"\n".to_string() + &one_column.collect::<String>();
+    for log in [by_message, by_line, one_column] {
         assert_eq!(figures(totals(&[&write(&dir.path().join("export.csv"), log.as_bytes())])), expected);
     }
 }

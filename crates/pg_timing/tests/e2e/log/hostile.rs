@@ -122,6 +122,11 @@ fn a_line_that_quotes_a_client_never_is_a_plan() {
             is_around(text_record("LOG", real), &text_record(word, &raised), word);
             is_around(csv_record("LOG", real, no_quotes), &csv_record(word, &raised, no_quotes), word);
             is_around(json_record("LOG", real, no_quotes), &json_record(word, &raised, no_quotes), word);
+            // As jq prints it.
+            let pretty = |record: &str| serde_json::to_string_pretty(&json(record)).unwrap() + "\n";
+            let records = [json_record("LOG", real, no_quotes), json_record(word, &raised, no_quotes)];
+            is_around(pretty(&records[0]), &pretty(&records[1]), word);
+            assert_only_real(&format!("[{}]\n", records.each_ref().map(|record| record.trim()).join(",")), word);
         }
         // Programs log what they send to the server.
         for key in ["sql", "query_text", "parameters"] {
@@ -142,6 +147,10 @@ fn a_line_that_quotes_a_client_never_is_a_plan() {
             is_around(csv_record("LOG", real, no_quotes), &quotes(csv_record), "CSV");
             is_around(json_record("LOG", real, no_quotes), &quotes(json_record), "JSON");
         }
+        // A collector sends whole messages.
+        let whole = |message: &str| serde_json::json!({ "log": message }).to_string() + "\n";
+        let errors: String = quoted.iter().map(|quoted| whole(&text_record("ERROR", quoted))).collect();
+        is_around(whole(&text_record("LOG", real)), &errors, "collector");
         let quoted = quoted.iter().map(|quoted| format!("invalid input syntax: \"{quoted}"));
         let messages: Vec<String> = quoted.collect();
         let quotes = |record: fn(&str, &str, [&str; 5]) -> String| -> String {
