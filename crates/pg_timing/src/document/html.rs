@@ -244,7 +244,9 @@ fn row(row: &Row, columns: &[Column]) -> Markup {
         tr class=[row.is_bold.then_some("first")] {
             @for (nth, (cell, column)) in row.cells.iter().zip(columns).enumerate() {
                 @if nth == named {
-                    th scope="row" data-column=(column.head) { (self::cell(cell, column)) }
+                    th.tree[column.place == Place::Tree] scope="row" data-column=(column.head) style=[depth(cell, column)] {
+                        (self::cell(cell, column))
+                    }
                 } @else if row.is_wide {
                     td colspan=(columns.len() - 1) { (self::cell(cell, column)) }
                 } @else {
@@ -258,16 +260,18 @@ fn row(row: &Row, columns: &[Column]) -> Markup {
 /// Deeper nodes of a tree get no further indentation. Their names would have no room.
 const DEEPEST: usize = 12;
 
+/// Returns the depth of a node for the style sheet, which draws a line for each level.
+fn depth(cell: &Cell, column: &Column) -> Option<String> {
+    (column.place == Place::Tree).then(|| format!("--depth: {}", cell.depth.min(DEEPEST)))
+}
+
 fn cell(cell: &Cell, column: &Column) -> Markup {
     // A statement or a name has no margin.
     let text = if column.names_rows() { cell.text.clone() } else { with_sign(&cell.text) };
-    let indent = (column.place == Place::Tree && cell.depth > 0)
-        .then(|| format!("margin-left: {:.2}em", 1.15 * cell.depth.min(DEEPEST) as f64));
     html! {
         @match (cell.severity, &cell.link) {
             (Some(severity), _) => (badge(severity, &text)),
             (None, Some(id)) => a href={ "#" (id) } { (text) },
-            (None, None) if column.place == Place::Tree => span.title.child[cell.depth > 0] style=[indent] { (text) },
             (None, None) => (text),
         }
         @for note in &cell.notes { small { (with_sign(note)) } }
