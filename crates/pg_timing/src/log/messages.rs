@@ -331,8 +331,9 @@ impl Messages {
             return;
         }
         let ms = announced_ms(text).filter(|_| !origin.is_value || !text.contains('"'));
-        // psql shows what a function has printed.
-        let is_notice = !self.is_log && NOTICES.iter().any(|notice| text.starts_with(notice));
+        // psql shows what a function has printed; with -f, also the place in the file: `psql:a.sql:3: NOTICE:  `.
+        let shown = text.strip_prefix("psql:").and_then(|text| text.split_once(": ")).map_or(text, |(_, shown)| shown);
+        let is_notice = !self.is_log && NOTICES.iter().any(|notice| shown.starts_with(notice));
         let record = record(text).filter(|_| !is_notice);
         if ms.is_none() && record.is_none() {
             return self.other_line(text, origin);

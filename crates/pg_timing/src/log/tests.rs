@@ -149,6 +149,17 @@ fn errors_of_one_reason_are_counted_together() {
     assert_eq!(found, [(2, 5, true), (1, 6, false), (1, 8, false), (1, 9, true)]);
 }
 
+/// psql shows what a function has printed.
+#[test]
+fn a_plan_in_notices_is_pasted_text() {
+    for prefix in ["NOTICE:  ", "psql:a.sql:3: NOTICE:  "] {
+        let lines = ["Result (actual time=0.1..5.0 rows=1 loops=1)", "Execution Time: 7.000 ms"];
+        let text: String = lines.iter().map(|line| format!("{prefix}{line}\n")).collect();
+        let Plans { reports, .. } = with_log(&text, |log| log.slowest(1)).unwrap();
+        assert_eq!(reports[0].reported_ms, 7.0, "{prefix}");
+    }
+}
+
 #[test]
 fn equally_frequent_reasons_at_one_place_keep_their_order() {
     for _ in 0..20 {

@@ -102,23 +102,45 @@ fn root(rest: &str, lead: usize) -> Option<(usize, &str)> {
     };
     match memchr::memchr(b'(', line.as_bytes()).is_some() && FIGURES.iter().any(|figures| line.contains(figures)) {
         true => {
-            let at = Some(lead).filter(|at| is_root(*at)).or_else(|| shared_lead(rest).filter(|at| is_root(*at)))?;
+            let at =
+                [Some(lead), shared_lead(rest), after_colon(line)].into_iter().flatten().find(|at| is_root(*at))?;
             Some((at, figures_end(line).map_or("", |end| &line[end..])))
         }
         false => (is_root(lead) && begins_figures(second_line(rest, lead))).then_some((lead, "")),
     }
 }
 
-/// Returns the length of what the first line and the line of the next node have in common: a frame with letters.
+/// Returns the length of what the first line and the line of the next node or of a time have in common: a frame with letters.
 fn shared_lead(rest: &str) -> Option<usize> {
     /// A node's line has at most this many lines of properties after it, mostly.
     const NEAR: usize = 30;
+    const WORDS: [&str; 3] = [ARROW, "Planning Time: ", "Execution Time: "];
     let mut lines = rest.lines();
     let first = lines.next()?;
-    let next = lines.take(NEAR).find(|line| line.contains(ARROW) && figures_end(line).is_some())?;
-    let differs = first.char_indices().zip(next.chars()).find(|((_, a), b)| a != b);
-    let at = differs.map(|((at, _), _)| at)?;
-    (at > 0 && next.get(at..)?.trim_start().starts_with(ARROW)).then_some(at)
+    let is_known = |line: &&str| {
+        line.contains(ARROW) && figures_end(line).is_some() || WORDS[1..].iter().any(|word| line.contains(word))
+    };
+    let next = lines.take(NEAR).find(is_known)?;
+    let common = |a: &str, b: &str| a.char_indices().zip(b.chars()).find(|((_, a), b)| a != b).map(|((at, _), _)| at);
+    let number = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let at = common(first, next)?;
+    // The lines can have numbers.
+    let (line, other) = (&first[at..], next.get(at..)?);
+    let (end, other_end) = match (number(line), number(other)) {
+        (0, _) | (_, 0) => (0, 0),
+        (end, other_end) => {
+            let same = common(&line[end..], &other[other_end..])?;
+            (end + same, other_end + same)
+        }
+    };
+    let after = other[other_end..].trim_start();
+    (at + end > 0 && WORDS.iter().any(|word| after.starts_with(word))).then_some(at + end)
+}
+
+/// Returns where the node's name begins in a line of a program's log: after the last colon before the figures.
+fn after_colon(line: &str) -> Option<usize> {
+    let figures = FIGURES.iter().filter_map(|figures| line.find(figures)).min()?;
+    line[..figures].rfind(": ").map(|at| at + 2)
 }
 
 impl<'a> Frame<'a> {
@@ -156,10 +178,7 @@ impl<'a> Frame<'a> {
         if line.contains("[ RECORD ") {
             return "".into();
         }
-        let text = match line.strip_prefix(self.before) {
-            Some(text) => text,
-            None => self.after_mark(line).unwrap_or(line),
-        };
+        let text = after_similar(line, self.before).or_else(|| self.after_mark(line)).unwrap_or(line);
         let text = figures_end(text).filter(|_| text.contains(" loops=")).map_or(text, |end| &text[..end]);
         let text = text.strip_suffix(self.after).unwrap_or_else(|| self.without_last_quote(text)).trim_end();
         let is_quoted = text.len() > 1 && text.starts_with('"') && text.ends_with('"') && !text.contains("\": ");
@@ -201,6 +220,21 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// Returns what follows a prefix in which only the numbers differ.
+fn after_similar<'l>(line: &'l str, before: &str) -> Option<&'l str> {
+    let number = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (mut line, mut before) = (line, before);
+    loop {
+        match (number(line), number(before)) {
+            (0, 0) => {}
+            (0, _) | (_, 0) => return None,
+            (of_line, of_before) => (line, before) = (&line[of_line..], &before[of_before..]),
+        }
+        let Some(next) = before.chars().next() else { return Some(line) };
+        (line, before) = (line.strip_prefix(next)?, &before[next.len_utf8()..]);
+    }
+}
+
 /// Returns how often a mark is in a text. The digits of a number count as one.
 fn count_marks(text: &str, mark: char) -> usize {
     match mark {
@@ -220,13 +254,15 @@ pub fn plain(text: &str) -> Cow<'_, str> {
         .iter()
         .any(|sign| text.contains(sign))
         && !text.contains("<explain xmlns=");
-    let repairs: [(bool, Repair); 5] = [
+    let repairs: [(bool, Repair); 7] = [
         (is_html, without_html),
         (!text.is_ascii() && text.contains(|c| is_space(c) || is_invisible(c) || is_arrow(c)), in_ascii),
+        (text.contains('\r'), |text| text.replace('\r', "\n")),
         // a cell of a CSV file
         (text.contains("\"\"Plan\"\":"), |text| text.replace("\"\"", "\"")),
-        // rows as a Python program prints them
+        // rows as a Python or a Ruby program prints them
         (text.contains("{'QUERY PLAN': "), |text| text.replace("'QUERY PLAN': ", "")),
+        (text.contains("{\"QUERY PLAN\""), |text| text.replace("\"=>", "\": ").replace("\" => ", "\": ")),
         (text.lines().any(has_several_lines), with_line_ends),
     ];
     let needed = repairs.into_iter().filter(|(is_needed, _)| *is_needed);
@@ -291,7 +327,7 @@ fn in_ascii(text: &str) -> String {
 /// JSON is read as JSON.
 fn has_several_lines(line: &str) -> bool {
     let is_json = || ["{\"", "[\"", "[{\"", "[["].iter().any(|begin| line.trim_start().starts_with(begin));
-    memchr::memmem::find_iter(line.as_bytes(), "loops=").nth(1).is_some() && separator(line).is_some() && !is_json()
+    memchr::memmem::find_iter(line.as_bytes(), "loops=").nth(1).is_some() && !is_json()
 }
 
 /// Returns what separates the lines in a line: what follows the figures of each node.
@@ -319,15 +355,35 @@ fn from_root(line: &str) -> &str {
 fn with_line_ends(text: &str) -> String {
     let mut split = String::with_capacity(text.len());
     for line in text.lines() {
-        match separator(line).filter(|_| has_several_lines(line)) {
+        match separator(line) {
+            _ if !has_several_lines(line) => split += line,
             Some(separator) => {
                 split += &from_root(line).replace(separator, "\n").replace("\\t", "\t").replace("\\\"", "\"")
             }
-            None => split += line,
+            None => split += &at_nodes(line),
         }
         split.push('\n');
     }
     split
+}
+
+/// Returns a line with a line end before and after each node and before the times: a browser shows line ends as spaces.
+fn at_nodes(line: &str) -> String {
+    let mut split = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(end) = rest.find(" loops=").and_then(|at| Some(at + rest[at..].find(')')? + 1)) {
+        split += &rest[..end];
+        split.push('\n');
+        rest = &rest[end..];
+    }
+    split += rest;
+    let words = [" Planning Time: ", " Execution Time: "].into_iter().flat_map(|word| split.match_indices(word));
+    let begins_node =
+        |at: &usize| split[at + ARROW.len() + 1..].trim_start().starts_with(|c: char| c.is_ascii_uppercase());
+    let arrows = split.match_indices(" -> ").map(|(at, _)| at).filter(begins_node);
+    let mut lines = split.clone().into_bytes();
+    arrows.chain(words.map(|(at, _)| at)).for_each(|at| lines[at] = b'\n');
+    String::from_utf8(lines).unwrap_or(split)
 }
 
 #[cfg(test)]

@@ -34,7 +34,13 @@ fn any_frame_that_all_lines_share_is_removed() {
         all(&|_, line| format!("db_1 | {line}\n")),
         all(&|_, line| format!("# {line}\n")),
         all(&|_, line| format!("NOTICE:  {line}\n")),
+        all(&|_, line| format!("psql:a.sql:3: NOTICE:  {line}\n")),
+        all(&|n, line| format!("plan.txt:{}:{line}\n", n + 8)),
         all(&|_, line| format!("INFO:  (\"{line}\")\n")),
+        format!("[{}]\n", all(&|_, line| format!("{{\"QUERY PLAN\"=>\"{line}\"}}, ")).trim_end_matches(", ")),
+        format!("12:00:01 INFO Dao - plan: {plan}"),
+        plan.replace('\n', "\r"),
+        all(&|_, line| format!("{} ", line.trim())),
         format!("[{}]\n", all(&|_, line| format!("{{'QUERY PLAN': '{line}'}},\n")).trim_end_matches(",\n")),
         format!("[{}]\n", all(&|_, line| format!("{{'QUERY PLAN': '{line}'}}, ")).trim_end_matches(", ")),
         all(&|_, line| format!("║ {line:100} ║\n").replace('║', "|")),
@@ -54,10 +60,12 @@ fn any_frame_that_all_lines_share_is_removed() {
 
 #[test]
 fn what_surrounds_an_unreadable_plan_is_named() {
-    let text = count_plan(10, 1.0).lines().enumerate().map(|(n, line)| format!("a{n}x {line}\n")).collect::<String>();
+    let words = ["one", "two", "three"].into_iter().cycle();
+    let text =
+        count_plan(10, 1.0).lines().zip(words).map(|(line, word)| format!("({word}) {line}\n")).collect::<String>();
     let error = estimate(Some(20.0), None, &text).unwrap_err();
     assert!(
-        error.what.contains("the first one is: a0x Aggregate") && error.hint.contains("before and after"),
+        error.what.contains("the first one is: (one) Aggregate") && error.hint.contains("before and after"),
         "{error}"
     );
 }
