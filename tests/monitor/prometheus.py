@@ -15,7 +15,7 @@ from servers import Failed
 SECONDS, QUICK_SECONDS = 120, 20
 
 # Findings that depend on the measuring time or on other work on the machine: a longer run knows more.
-NOISY = {"clock-gaps", "drift", "cpu-skew", "tsc-rate-mismatch"}
+NOISY = {"clock-gaps", "wall-clock", "drift", "cpu-skew", "tsc-rate-mismatch"}
 
 # Ratio of two read costs that were measured at different times. A shared machine changes its speed by a third.
 COST_RATIO = 1.5

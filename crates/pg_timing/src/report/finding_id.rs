@@ -30,6 +30,7 @@ finding_ids! {
     TSC_AUTO_DEMOTED = "tsc-auto-demoted";
     TSC_SLOW = "tsc-slow";
     DRIFT = "drift";
+    WALL_CLOCK = "wall-clock";
     CLOCK_GAPS = "clock-gaps";
 }
 

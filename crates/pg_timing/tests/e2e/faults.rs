@@ -90,9 +90,9 @@ fn test_command_stops_at_a_backward_step() {
 fn denied_counter_is_a_warning() {
     let (status, report) = check_with_fault("denied", "0.3");
     assert_eq!((status, &report["verdict"]["severity"]), (1, &"warning".into()));
-    // A busy machine can interrupt the measurement.
+    // A busy machine can interrupt the measurement, and a machine for tests may have no time service.
     let mut alarms = alarms(&report);
-    alarms.retain(|(id, _)| *id != "clock-gaps");
+    alarms.retain(|(id, _)| !["clock-gaps", "wall-clock"].contains(id));
     assert_eq!(alarms, [("tsc-denied", "warning")]);
     assert!(system_clock(&report)["unavailable"].as_str().unwrap().contains("PR_SET_TSC"));
     let clocks = report["clocks"].as_array().unwrap();

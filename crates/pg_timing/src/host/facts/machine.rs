@@ -5,6 +5,7 @@ use crate::host::measure;
 use crate::human::reason;
 use crate::report::{Activity, Fact, HostFacts, Ntp, OwnUse};
 use serde::{Deserialize, Serialize};
+use std::io::Read;
 use std::path::Path;
 use timing_clock::{Architecture, Clock, Features, SystemSyscall};
 
@@ -75,6 +76,16 @@ impl Host {
     /// Returns the time of the hardware clock in whole seconds since 1970, if there is one.
     pub fn hardware_clock_s(&self) -> Option<u64> {
         self.number("/sys/class/rtc/rtc0/since_epoch").known().copied()
+    }
+
+    /// Returns the disruption marker of the hypervisor's vmclock device. It changes if the virtual machine was restored, cloned or
+    /// moved. Source: `struct vmclock_abi` in Linux's include/uapi/linux/vmclock-abi.h.
+    pub fn vmclock_disruption(&self) -> Option<u64> {
+        const MAGIC: &[u8] = b"VCLK";
+        let mut page = [0; 24];
+        self.open("/dev/vmclock0").ok()?.read_exact(&mut page).ok()?;
+        let (fields, marker) = page.split_last_chunk()?;
+        fields.starts_with(MAGIC).then(|| u64::from_le_bytes(*marker))
     }
 
     /// Returns the boot parameters that concern clocks.
@@ -289,7 +300,7 @@ fn frequency_ppm(freq: f64, tick: f64) -> f64 {
 impl Host {
     /// Returns the kernel's state of NTP, or the state in a captured tree.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    fn ntp(&self) -> Fact<Ntp> {
+    pub fn ntp(&self) -> Fact<Ntp> {
         if !self.is_live() {
             return self.captured_json("ntp");
         }
@@ -307,7 +318,7 @@ impl Host {
 
     /// Returns the state in a captured tree. This system is not supported.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    fn ntp(&self) -> Fact<Ntp> {
+    pub fn ntp(&self) -> Fact<Ntp> {
         if self.is_live() { Fact::unavailable("available only on Linux") } else { self.captured_json("ntp") }
     }
 }
@@ -405,6 +416,18 @@ mod tests {
         for word in ["root=UUID=1", "ip=10.0.0.1", "tscx=1", ""] {
             assert!(!about_clocks(word), "{word}");
         }
+    }
+
+    #[test]
+    fn the_marker_of_vmclock_is_read() {
+        let root = tempfile::tempdir().unwrap();
+        let marker = |page: &[u8]| {
+            std::fs::create_dir_all(root.path().join("dev")).unwrap();
+            std::fs::write(root.path().join("dev/vmclock0"), page).unwrap();
+            Host::captured(root.path().into()).vmclock_disruption()
+        };
+        assert_eq!(marker(b"VCLK\x68\0\0\0\x01\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0more"), Some(7));
+        assert_eq!([marker(b"VCLK"), marker(&[0; 104])], [None, None]);
     }
 
     #[test]

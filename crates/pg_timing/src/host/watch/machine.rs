@@ -5,7 +5,7 @@ use crate::host::facts::{FollowedLog, Host, KernelLog, activity_since, counters,
 use crate::host::measure::{Budget, Pinned, allowed};
 use crate::host::survey::clocks::{Instruments, STEP_TIME, is_main};
 use crate::host::survey::{self, counter};
-use crate::report::{Activity, Clocksource, Cpus, Origin, OwnUse, Report, TscReport};
+use crate::report::{Activity, Clocksource, Cpus, Fact, Ntp, Origin, OwnUse, Report, TscReport};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -47,6 +47,9 @@ pub struct State {
     /// what the CPU reports about its counter and its hypervisor. It is constant unless the virtual machine moves to another
     /// host
     pub features: Features,
+    /// the hypervisor's marker of a restore or a move, if it has one
+    pub vmclock_disruption: Option<u64>,
+    pub ntp: Fact<Ntp>,
 }
 
 /// The hardware clock has steps of 1 s, and each of the two readings can be late by one step. A difference above this is a
@@ -69,6 +72,9 @@ impl State {
         if self.features != before.features {
             let what = "the CPU reports other features than before: the virtual machine moved to another host";
             sample.restored = Some(what.into());
+        } else if self.vmclock_disruption.zip(before.vmclock_disruption).is_some_and(|(now, before)| now != before) {
+            sample.restored =
+                Some("the hypervisor's vmclock says that the virtual machine was restored, cloned or moved".into());
         } else if sample.messages.iter().any(|message| message.contains("virtual machine fork")) {
             sample.restored = Some("the kernel noticed that the virtual machine was restored or cloned".into());
         }
@@ -143,6 +149,8 @@ impl Machine for LiveMachine {
             hardware_clock: rtc_s.map(|rtc_s| (rtc_s as f64, boottime_ns as f64 / 1e9)),
             unix_s: self.unix_time(),
             features,
+            vmclock_disruption: self.host.vmclock_disruption(),
+            ntp: self.host.ntp(),
         }
     }
 

@@ -133,6 +133,7 @@ impl<M: Machine> Watch<M> {
             self.facts = self.machine.facts();
             self.facts_are_new = true;
         }
+        self.facts.host.ntp = self.state.ntp.clone();
         // The previous instruments see what happened since the last sample, for example a suspend after which the kernel uses
         // another clock source.
         let offsets_s = self.compare_offsets(&mut sample);

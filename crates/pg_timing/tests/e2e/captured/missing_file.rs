@@ -42,7 +42,7 @@ const MISSING_FILES: [MissingFile; 12] = [
             ("clock-gaps", "unknown"),
         ],
     ),
-    missing("pg_timing/ntp.json", 2, &["/host/ntp"], &[]),
+    missing("pg_timing/ntp.json", 2, &["/host/ntp"], &[("wall-clock", "unknown")]),
     missing(
         "proc/cmdline",
         2,

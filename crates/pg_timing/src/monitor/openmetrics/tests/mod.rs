@@ -4,7 +4,7 @@ mod grammar;
 use super::{ALL, PREFIX, bound_s, label, text};
 use crate::report::{
     AccessPath, Action, AdviseReport, ClockReport, ClockTotals, Collector, CoreShare, CounterRate, Drift, EventKind,
-    EventsAre, FastTiming, Finding, MonitorReport, OwnUse, ReadCost, ReadCostLimits, Report, ServerReport,
+    EventsAre, Fact, FastTiming, Finding, MonitorReport, Ntp, OwnUse, ReadCost, ReadCostLimits, Report, ServerReport,
     SettingAdvice, Severity, Skew, Verdict, WatchedClock, WatchedFinding,
 };
 use grammar::{Metric, Series, parse};
@@ -48,6 +48,7 @@ fn complete(text: &str) -> MonitorReport {
     };
     now.cpus.skew =
         vec![Skew { clock: "rdtsc".into(), a: 0, b: 1, low_ns: -15.5, high_ns: 16.0, moving: false, passes: 99 }];
+    now.host.ntp = Fact::Known(Ntp { synchronized: true, frequency_ppm: -12.5 });
     MonitorReport {
         now,
         sampled_at: 1_764_097_015.5,

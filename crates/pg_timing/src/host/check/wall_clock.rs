@@ -1,0 +1,54 @@
+//! Finding `wall-clock`: is the time of day right? EXPLAIN ANALYZE does not read it, but logs and `now()` do.
+
+use super::{ok, unknown, warning};
+use crate::human::uptime;
+use crate::report::{Finding, Fix, Report};
+
+/// chrony and ntpd need some minutes after the start until they call the clock synchronized.
+const START_S: f64 = 1800.0;
+
+/// `wall-clock`: does a service synchronize the time of day?
+pub fn wall_clock(report: &Report) -> Finding {
+    let Some(ntp) = report.host.ntp.known() else { return unknown("the kernel's NTP state is unknown") };
+    if ntp.synchronized {
+        return ok("a service synchronizes the wall clock");
+    }
+    let up = report.host.uptime_seconds.known();
+    if let Some(up) = up.filter(|up| **up < START_S) {
+        return unknown(format!("no service has synchronized the wall clock since the boot, {} ago", uptime(*up)));
+    }
+    warning(
+        "no service synchronizes the wall clock: times in logs and now() can be wrong; EXPLAIN ANALYZE is not affected",
+    )
+    .why(
+        "a virtual machine that was restored, resumed or cloned keeps the old time of day until a service sets it; \
+             without a service, each clock also drifts by seconds per day",
+    )
+    .fix(
+        Fix::new(
+            "start a time service, for example chrony; in a KVM guest it can also read the host's time (/dev/ptp0)",
+        )
+        .command("sudo systemctl enable --now chrony")
+        .undo("sudo systemctl disable --now chrony")
+        .risk("the service can move the time of day once by a large step"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Fact, Ntp, Origin, Severity};
+
+    #[test]
+    fn a_clock_without_a_time_service_is_a_warning_after_the_start() {
+        let severity = |synchronized, uptime_s: f64| {
+            let mut report = Report::empty(Origin::Measured, "");
+            report.host.ntp = Fact::Known(Ntp { synchronized, frequency_ppm: 0.0 });
+            report.host.uptime_seconds = Fact::Known(uptime_s);
+            wall_clock(&report).severity
+        };
+        assert_eq!([10.0, 1e6].map(|up| severity(true, up)), [Severity::Ok; 2]);
+        assert_eq!([10.0, 1e6].map(|up| severity(false, up)), [Severity::Unknown, Severity::Warning]);
+        assert_eq!(wall_clock(&Report::empty(Origin::Measured, "why")).severity, Severity::Unknown);
+    }
+}
