@@ -11,7 +11,7 @@ mod values;
 pub use cost::tsc_slow_if;
 pub use values::differs;
 
-use crate::human::{duration, seconds};
+use crate::human::{capital, duration, seconds};
 use crate::report::{Finding, GOOD_READ_NS, Origin, ReadCostLimits, Report, Severity, Verdict, finding_id as id};
 
 type Check = fn(&Report) -> Finding;
@@ -166,12 +166,6 @@ fn consequence(report: &Report) -> Option<String> {
 fn has_tsc_fault(report: &Report) -> bool {
     let is_about_tsc = |name: &str| name.starts_with("tsc-") || name == id::CPU_SKEW || name == id::DRIFT;
     report.findings.iter().any(|finding| finding.severity >= Severity::Warning && is_about_tsc(&finding.id))
-}
-
-/// Returns the text with a capital first letter.
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::clocksource::{restart, system_clock_on_19};
 use super::{alarm, critical, ok, unknown, warning};
 use crate::report::{
-    ClockReport, Demoted, Fact, Finding, Fix, GOOD_READ_NS, Report, Severity, System, finding_id, traits_of,
+    ClockReport, Demoted, Finding, Fix, GOOD_READ_NS, Report, Severity, System, finding_id, traits_of,
 };
 use timing_clock::clocksource::is_tsc;
 
@@ -48,15 +48,14 @@ pub fn tsc_demoted(report: &Report) -> Finding {
 }
 
 fn evidence(report: &Report, demotion: Option<&Demoted>) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Fact::Known(available) = &report.clocksource.available {
-        lines.push(format!("available clock sources, without tsc: {}", available.join(" ")));
-    }
+    // What only this finding says comes first: the screen shows the rest elsewhere.
+    let without_effect = demotion.and_then(|demotion| without_effect(report, demotion));
+    let doubt = demotion.and_then(|d| d.doubt.as_ref()).map(|doubt| format!("the kernel may be wrong: {doubt}"));
+    let available = report.clocksource.available.known();
+    let available = available.map(|names| format!("available clock sources, without tsc: {}", names.join(" ")));
     let reason = demotion.and_then(|d| d.reason.as_ref());
-    lines.extend(reason.map(|reason| format!("kernel log: Marking TSC unstable due to {reason}")));
-    lines.extend(demotion.and_then(|demotion| without_effect(report, demotion)));
-    lines.extend(demotion.and_then(|d| d.doubt.as_ref()).map(|doubt| format!("the kernel may be wrong: {doubt}")));
-    lines
+    let reason = reason.map(|reason| format!("kernel log: Marking TSC unstable due to {reason}"));
+    [without_effect, doubt, available, reason].into_iter().flatten().collect()
 }
 
 /// The clock source of the first seconds. Before Linux 5.5 the watchdog checks it, also with `tsc=reliable`.
