@@ -172,11 +172,10 @@ pub fn between_cpus(cpus: Cpus, permission: Result<(), Refused>, rate: &Result<R
     // The order is spread over the machine, so that every socket is compared even if time runs out.
     let mut others = rest.to_vec();
     others.sort_by_key(|cpu| (*cpu as u32).wrapping_mul(0x9E37_79B1));
-    let counter = Counter::new()
-        .ok()
-        .zip(rate.as_ref().ok())
-        .map(|(counter, rate)| ComparedClock::new(COUNTER, counter, rate.rate, budget));
-    let system = permission.ok().map(|()| ComparedClock::new(SYSTEM, System::default(), NANOSECONDS, budget));
+    let counter = Counter::new().ok().zip(rate.as_ref().ok());
+    let counter = counter.map(|(counter, rate)| comparison(COUNTER, counter, rate.rate, budget));
+    let system = permission.ok().map(|()| comparison(SYSTEM, System::default(), NANOSECONDS, budget));
+    let comparisons: Vec<Comparison> = counter.into_iter().chain(system).collect();
     let (mut skew, mut failure) = (Vec::new(), None);
     for (nth, &other) in others.iter().enumerate() {
         let share = budget.left().0 / (2 * (others.len() - nth)) as f64;
@@ -185,10 +184,8 @@ pub fn between_cpus(cpus: Cpus, permission: Result<(), Refused>, rate: &Result<R
             failure = Some(if budget.interrupted() { "interrupted" } else { "the time limit was reached" }.into());
             break;
         }
-        let by_counter = counter.as_ref().map(|clock| clock.pair(first, other, budget, limit));
-        let by_system = system.as_ref().map(|clock| clock.pair(first, other, budget, limit));
-        for bounds in by_counter.into_iter().chain(by_system) {
-            match bounds {
+        for compare in &comparisons {
+            match compare(first, other, limit) {
                 Ok(bounds) => skew.push(bounds),
                 Err(why) => failure = Some(why),
             }
@@ -200,42 +197,25 @@ pub fn between_cpus(cpus: Cpus, permission: Result<(), Refused>, rate: &Result<R
     Cpus { skew, skew_unavailable: failure, ..cpus }
 }
 
-/// A clock to compare.
-struct ComparedClock<C> {
-    name: &'static str,
-    clock: C,
-    rate: Hertz,
-    /// in ticks. A reading can be late by one step, so without the step there is no bound.
-    step: Option<f64>,
-}
+/// Returns the bounds of the skew between two CPUs, or why there are none.
+type Comparison<'a> = Box<dyn Fn(usize, usize, Nanos) -> Result<Skew, String> + 'a>;
 
-impl<C: Clock + Sync> ComparedClock<C> {
-    fn new(name: &'static str, clock: C, rate: Hertz, budget: &Budget) -> Self {
-        let step = measure_step(&clock, budget, MIN_PER_PAIR).granularity.step();
-        ComparedClock { name, clock, rate, step }
-    }
-
-    /// Returns the bounds of the skew between CPUs `a` and `b`.
-    fn pair(&self, a: usize, b: usize, budget: &Budget, limit: Nanos) -> Result<Skew, String> {
-        let name = self.name;
-        let step = self.step.ok_or_else(|| format!("{name}: the clock did not move"))?.ceil() as i64;
-        let bounds = skew_between(&self.clock, step, (a, b), budget, limit).map_err(|error| match error {
+/// Returns the comparison of two CPUs by a clock.
+fn comparison<'a>(name: &'a str, clock: impl Clock + Sync + 'a, rate: Hertz, budget: &'a Budget) -> Comparison<'a> {
+    // A reading can be late by one step, so without the step there is no bound.
+    let step = measure_step(&clock, budget, MIN_PER_PAIR).granularity.step();
+    let ns = move |ticks: i64| (rate.nanos(ticks as f64).0 * 10.0).round() / 10.0;
+    Box::new(move |a, b, limit| {
+        let step = step.ok_or_else(|| format!("{name}: the clock did not move"))?.ceil() as i64;
+        let bounds = skew_between(&clock, step, (a, b), budget, limit).map_err(|error| match error {
             SkewError::Cpu(cpu, error) => format!("{name}: CPU {cpu}: {}", reason(&error)),
             SkewError::NoAnswer => format!("{name}: CPUs {a} and {b} did not answer each other in time"),
             SkewError::NoThread(error) => format!("no second thread can be created: {}", reason(&error)),
             SkewError::ThreadFailed => format!("{name}: the thread on CPU {b} failed"),
         })?;
-        let ns = |ticks: i64| (self.rate.nanos(ticks as f64).0 * 10.0).round() / 10.0;
-        Ok(Skew {
-            clock: name.into(),
-            a,
-            b,
-            low_ns: ns(bounds.low),
-            high_ns: ns(bounds.high),
-            moving: bounds.moving,
-            passes: bounds.passes,
-        })
-    }
+        let (low_ns, high_ns) = (ns(bounds.low), ns(bounds.high));
+        Ok(Skew { clock: name.into(), a, b, low_ns, high_ns, moving: bounds.moving, passes: bounds.passes })
+    })
 }
 
 /// The skew is shown in ns, so a coarse rate is enough.

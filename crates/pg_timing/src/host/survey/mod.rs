@@ -14,7 +14,7 @@ use crate::report::{
     ClockReport, Clocksource, Cpus, Fact, HostFacts, KernelMessage, KernelReport, Measured, Origin, Report, SYSTEM,
     Switch,
 };
-use clocks::{Instruments, STEP_TIME, correct_access, is_main};
+use clocks::{Instruments, STEP_TIME, is_main};
 use counter::judge as judge_counter;
 use std::sync::atomic::AtomicBool;
 use timing_clock::clocksource::is_tsc;
@@ -35,11 +35,9 @@ pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progres
     let changed = update_clocksource(host, log, &mut report);
     let measured = instruments.rate();
     let hertz = |rate: &Result<Rate, String>| rate.as_ref().ok().map(|rate| rate.rate);
-    report.clocks = instruments.figures(hertz(&measured));
+    let current = report.clocksource.current.known().filter(|_| !changed).map(String::as_str);
+    report.clocks = instruments.figures(hertz(&measured), current);
     let rate = &if changed { Err("the clock source changed during the measurement".into()) } else { measured };
-    if let (Some(current), false) = (report.clocksource.current.known(), changed) {
-        correct_access(&mut report.clocks, current);
-    }
     report.drift = hertz(rate).and_then(|rate| instruments.counter_drift(rate)).into_iter().collect();
     report.drift.extend(instruments.offset_drifts());
     report.activity = Fact::Known(activity_since(&before, &counters(host)));
@@ -85,7 +83,7 @@ pub fn system_clock(limit: Nanos, stop: &AtomicBool) -> ClockReport {
     let wanted = |name: &str| is_main(name) && name != "rdtscp" && name != "isb_cntvct";
     let instruments = read(wanted, &cpus, &Budget::new(limit, stop), &mut |_| ());
     let rate = instruments.rate().ok().map(|rate| rate.rate);
-    let system = instruments.figures(rate).into_iter().find(|clock| clock.name == SYSTEM);
+    let system = instruments.figures(rate, None).into_iter().find(|clock| clock.name == SYSTEM);
     system.unwrap_or_else(|| ClockReport::unavailable(SYSTEM, "it was not read"))
 }
 

@@ -3,7 +3,7 @@
 
 use super::Machine;
 use crate::host::measure::Budget;
-use crate::host::survey::clocks::{Instruments, correct_access};
+use crate::host::survey::clocks::Instruments;
 use crate::report::{Activity, ClockReport, Clocksource, Collector, Fact, Gaps, SYSTEM};
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -66,10 +66,7 @@ impl ClockReader {
         let stop = AtomicBool::new(false);
         let budget = Budget::new(self.limit, &stop);
         let activity = machine.on_cpu(turn, &mut || instruments.read_once(&budget, self.limit));
-        self.figures = instruments.figures(rate);
-        if let Some(current) = current {
-            correct_access(&mut self.figures, current);
-        }
+        self.figures = instruments.figures(rate, current);
         let seconds = start.elapsed().as_secs_f64();
         // A slow clock takes longer than the limit, because each clock is read for at least one block. An interruption takes
         // no CPU time: a pause of seconds must not stop the readings for an hour.
