@@ -4,8 +4,8 @@ use super::histogram::Histogram;
 use super::{Block, Cell, Column, Document, Facts, Row, Table};
 use crate::human::{PLUS_MINUS, capital, count, duration, khz, times, uptime};
 use crate::report::{
-    AccessPath, ClaimReport, ClockReport, Fact as Known, Finding, Fix, KernelMessage, KernelReport, MessageLevel,
-    Origin, Report, SYSTEM, Severity, Skew, Verdict, finding_id,
+    AccessPath, ClaimReport, ClockReport, Finding, Fix, KernelMessage, KernelReport, MessageLevel, Origin, Report,
+    SYSTEM, Severity, Skew, finding_id,
 };
 use std::collections::BTreeSet;
 
@@ -46,11 +46,9 @@ fn name(report: &Report) -> &str {
 /// Returns the facts of the first line: the kernel, the processor, the number of CPUs and the clock sources.
 fn host_facts(report: &Report) -> Vec<String> {
     let host = &report.host;
+    let platform = host.platform.known().map(|platform| format!("{platform}, ")).unwrap_or_default();
     let guest = host.virtualization.known().filter(|guest| *guest != "none");
-    let guest = guest.map(|hypervisor| match host.platform.known() {
-        Some(platform) => format!("{platform}, {hypervisor} guest"),
-        None => format!("{hypervisor} guest"),
-    });
+    let guest = guest.map(|hypervisor| format!("{platform}{hypervisor} guest"));
     let processor = match (host.cpu_model.known(), guest) {
         (Some(model), Some(guest)) => Some(format!("{model} ({guest})")),
         (model, guest) => model.cloned().or(guest),
@@ -73,18 +71,16 @@ fn facts(make: impl Fn(bool) -> Vec<(&'static str, String)>) -> Block {
     let [all, brief] = [make(false), make(true)];
     let is_same = all == brief;
     let [all, brief] = [all, brief].map(|facts| Block::Facts(Facts::new(NAMES, facts)));
-    if is_same { all } else { Block::Detailed(Box::new(all), Box::new(brief)) }
+    if is_same { all } else { Block::detailed(all, brief) }
 }
 
 /// Returns the verdict. Without details, it does not repeat what the findings above it say.
 fn verdict(report: &Report) -> Block {
-    let Verdict { severity, summary } = &report.verdict;
-    let repeated =
-        |summary: String, finding: &Finding| summary.replacen(&format!(". {}.", capital(&finding.summary)), ".", 1);
-    let brief = report.findings.iter().fold(summary.clone(), repeated);
-    let [all, brief] =
-        [summary.clone(), brief].map(|summary| Box::new(Block::from(&Verdict { severity: *severity, summary })));
-    Block::Detailed(all, brief)
+    let mut brief = report.verdict.clone();
+    for said in report.findings.iter().map(|finding| format!(". {}.", capital(&finding.summary))) {
+        brief.summary = brief.summary.replacen(&said, ".", 1);
+    }
+    Block::detailed(Block::from(&report.verdict), Block::from(&brief))
 }
 
 fn interrupted(report: &Report) -> Option<String> {
@@ -120,7 +116,7 @@ fn alarms<'a>(report: &'a Report) -> Vec<Block> {
         let finding = Finding { fix: new.into_iter().cloned().collect(), ..finding.clone() };
         let below = below.map(|finding| (*finding).clone()).collect();
         let brief = Block::Finding(brief(&finding), Vec::new());
-        Block::Detailed(Box::new(Block::Finding(finding, below)), Box::new(brief))
+        Block::detailed(Block::Finding(finding, below), brief)
     };
     shown.into_iter().map(block).collect()
 }
@@ -165,14 +161,14 @@ fn clocks(report: &Report) -> Vec<Block> {
     let is_main = |clock: &&ClockReport| is_output || MAIN.contains(&clock.name.as_str()) || clock.backward_steps > 0;
     let (main, others): (Vec<&ClockReport>, Vec<&ClockReport>) = report.clocks.iter().partition(is_main);
     let heads = ["clock", "one read", "step", "99.9%", "worst", "went back", "access"];
-    let mut rows: Vec<Row> = main.iter().map(|clock| if is_output { loop_row(clock) } else { row(clock) }).collect();
+    let rows: Vec<Row> = main.iter().map(|clock| if is_output { loop_row(clock) } else { row(clock) }).collect();
     let also: Vec<String> = others.iter().filter_map(|clock| other_clock(clock)).collect();
-    let table =
-        |rows| Table { name: "clocks".into(), columns: heads.map(Column::left).into(), rows, ..Table::default() };
-    let mut blocks = vec![Block::Table(table(rows.clone()))];
+    let mut table = Table { name: "clocks".into(), columns: heads.map(Column::left).into(), rows, ..Table::default() };
+    let brief = Block::Table(table.clone());
+    let mut blocks = vec![brief.clone()];
     if !also.is_empty() {
-        rows.push(Row { is_dim: true, ..Row::wide("also", also.join(", ")) });
-        blocks = vec![Block::Detailed(Box::new(Block::Table(table(rows))), Box::new(blocks.remove(0)))];
+        table.rows.push(Row { is_dim: true, ..Row::wide("also", also.join(", ")) });
+        blocks = vec![Block::detailed(Block::Table(table), brief)];
     }
     blocks.extend(Histogram::all(&main, &report.clocks));
     if let Some(pictures) = Histogram::all(&others, &report.clocks) {
@@ -275,14 +271,12 @@ fn tsc(report: &Report, is_brief: bool) -> Option<String> {
         Some(true) => " (other hardware)",
         None => "",
     };
-    let rate = match (&tsc.frequency_khz, tsc.uncertainty_ppm) {
-        (Known::Known(rate), Some(ppm)) if is_brief => format!("{} {PLUS_MINUS} {ppm} ppm", khz(*rate)),
-        (Known::Known(rate), Some(ppm)) => {
-            format!("{} {PLUS_MINUS} {ppm} ppm, measured against the kernel's clock{reference}", khz(*rate))
-        }
-        (Known::Known(rate), None) => format!("{} in use", khz(*rate)),
-        (Known::Unavailable { .. }, _) if tsc.distrust.is_empty() && report.origin != Origin::Measured => return None,
-        (Known::Unavailable { .. }, _) => "rate not measured".into(),
+    let how = if is_brief { String::new() } else { format!(", measured against the kernel's clock{reference}") };
+    let rate = match (tsc.frequency_khz.known(), tsc.uncertainty_ppm) {
+        (Some(rate), Some(ppm)) => format!("{} {PLUS_MINUS} {ppm} ppm{how}", khz(*rate)),
+        (Some(rate), None) => format!("{} in use", khz(*rate)),
+        (None, _) if tsc.distrust.is_empty() && report.origin != Origin::Measured => return None,
+        (None, _) => "rate not measured".into(),
     };
     let mut parts = vec![rate];
     if !tsc.distrust.is_empty() {
@@ -303,11 +297,9 @@ fn tsc(report: &Report, is_brief: bool) -> Option<String> {
 /// Returns the disagreement of other sources with the counter's measured rate. `None` if there are none.
 fn claims(report: &Report) -> Option<String> {
     let claim = |claim: &ClaimReport| {
-        claim.disagreement_ppm.map(|ppm| {
-            // Avoid -0.0.
-            let ppm = if ppm.abs() < 0.05 { 0.0 } else { ppm };
-            format!("{} {ppm:+.1} ppm", claim.source)
-        })
+        // Avoid -0.0.
+        let ppm = claim.disagreement_ppm.map(|ppm| if ppm.abs() < 0.05 { 0.0 } else { ppm })?;
+        Some(format!("{} {ppm:+.1} ppm", claim.source))
     };
     let sources: Vec<String> = report.tsc.claims.iter().filter_map(claim).collect();
     (!sources.is_empty()).then(|| format!("other sources: {}", sources.join("; ")))
@@ -359,14 +351,14 @@ const READ_LOG: &str = "sudo dmesg | pg_timing check --kernel-log -";
 
 /// Returns what the kernel log says about clocks: the messages that matter, or a summary. JSON has all messages.
 fn kernel_log(report: &Report) -> Option<Block> {
-    let kernel = match &report.kernel {
-        Known::Known(kernel) => kernel,
-        Known::Unavailable { unavailable } if report.origin == Origin::Measured => {
-            let text = format!("cannot read the kernel log ({unavailable}); type:");
+    let kernel = match report.kernel.get() {
+        Ok(kernel) => kernel,
+        Err(why) => {
+            let text = format!("cannot read the kernel log ({why}); type:");
             let facts = Block::Facts(Facts::new(NAMES, [("kernel", text)]));
-            return Some(Block::Part("Kernel log", vec![facts, Block::Command(READ_LOG.into())]));
+            let part = Block::Part("Kernel log", vec![facts, Block::Command(READ_LOG.into())]);
+            return Some(part).filter(|_| report.origin == Origin::Measured);
         }
-        Known::Unavailable { .. } => return None,
     };
     let other = kernel.other_host.as_ref();
     let other =

@@ -95,6 +95,13 @@ pub enum Block {
     Details(String),
 }
 
+impl Block {
+    /// Returns a block that [`Document::brief`] replaces by another one.
+    fn detailed(all: Block, brief: Block) -> Block {
+        Block::Detailed(Box::new(all), Box::new(brief))
+    }
+}
+
 impl From<&Verdict> for Block {
     fn from(Verdict { severity, summary }: &Verdict) -> Block {
         Block::Verdict { severity: *severity, word: severity.word().into(), summary: summary.clone() }
