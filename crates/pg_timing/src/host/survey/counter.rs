@@ -2,7 +2,7 @@
 
 use crate::host::check;
 use crate::host::facts::{Host, KernelLog};
-use crate::host::kernel_log::RateSource;
+use crate::host::kernel_log::{KernelClockLog, Kind};
 use crate::host::measure::{Budget, SkewError, measure_step, skew_between};
 use crate::human::reason;
 use crate::report::{COUNTER, ClaimReport, Cpus, Fact, Report, SYSTEM, Skew, TscReport};
@@ -121,7 +121,7 @@ fn other_claims(host: &Host, report: &Report, log: &KernelLog, measured: Option<
     if report.host.architecture.known().is_some_and(|name| name == "x86_64") {
         // With --kernel-log on a live machine, the log may be from another machine.
         if let (Some(entries), false) = (log.entries.known(), log.named && host.is_live()) {
-            claims.extend(kernel_claims(entries.rates()));
+            claims.extend(kernel_claims(entries));
         }
         // If the kernel's delay loop does not use the counter, bogomips do not describe it.
         let describes = |claim: &Claim| measured.is_none_or(|rate| claim.rate.ppm_from(rate).0.abs() < DELAY_LOOP_PPM);
@@ -133,16 +133,13 @@ fn other_claims(host: &Host, report: &Report, log: &KernelLog, measured: Option<
 
 /// Returns the kernel's claims. If the CPU's rate differs from the counter's, the kernel logs both, the CPU's first. The refined
 /// rate replaces the kernel's first calibration.
-fn kernel_claims(rates: impl Iterator<Item = (RateSource, f64)>) -> Vec<Claim> {
-    let rates: Vec<(RateSource, f64)> = rates.collect();
-    let last = |wanted| rates.iter().rfind(|(source, _)| *source == wanted).map(|(_, mhz)| *mhz);
+fn kernel_claims(log: &KernelClockLog) -> Vec<Claim> {
     // The kernel prints MHz with three decimals.
-    let claim = |source, mhz: f64| Claim::new(source, Hertz(mhz * 1e6), Hertz(500.0));
-    let detected = last(RateSource::Tsc).or(last(RateSource::Processor));
-    let detected = detected.map(|mhz| claim(ClaimSource::KernelDetected, mhz));
-    let refined = last(RateSource::Refined).map(|mhz| claim(ClaimSource::KernelRefined, mhz));
-    let recalibrated = last(RateSource::Recalibrated).map(|mhz| claim(ClaimSource::KernelRecalibrated, mhz));
-    refined.or(detected).into_iter().chain(recalibrated).collect()
+    let claim = |source, kind| Some(Claim::new(source, Hertz(log.mhz(&[kind])? * 1e6), Hertz(500.0)));
+    let detected =
+        || [Kind::TscRate, Kind::CpuRate].into_iter().find_map(|kind| claim(ClaimSource::KernelDetected, kind));
+    let used = claim(ClaimSource::KernelRefined, Kind::RefinedRate).or_else(detected);
+    used.into_iter().chain(claim(ClaimSource::KernelRecalibrated, Kind::RecalibratedRate)).collect()
 }
 
 /// The shortest time limit for one clock of a pair. Idle CPUs need 1 to 2 ms.
@@ -265,7 +262,7 @@ mod tests {
     #[test]
     fn rates_are_read_from_the_kernel_log() {
         let claims_in = |log: &str| -> Vec<(ClaimSource, f64)> {
-            kernel_claims(parse(log).rates()).iter().map(|claim| (claim.source, claim.rate.0)).collect()
+            kernel_claims(&parse(log)).iter().map(|claim| (claim.source, claim.rate.0)).collect()
         };
         let detected = claims_in("[    0.000053] tsc: Detected 2299.998 MHz processor");
         assert_eq!(detected, [(ClaimSource::KernelDetected, 2_299_998_000.0)]);
