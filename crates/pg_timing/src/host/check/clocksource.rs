@@ -2,8 +2,7 @@
 
 use super::{Judged, alarm, ok, unknown, warning, with_severity};
 use crate::report::{
-    Clocksource, ClocksourceParameter, Fact, Fix, Grade, Report, SHOW_CLOCKSOURCES, Severity, System, best_first,
-    finding_id, traits_of,
+    ClocksourceParameter, Fix, Grade, Report, SHOW_CLOCKSOURCES, Severity, System, best_first, finding_id, traits_of,
 };
 
 /// `clocksource-changed`: did the kernel's clock source change after boot?
@@ -61,8 +60,7 @@ pub fn clocksource_refused(report: &Report) -> Judged {
 
 /// `clocksource-not-persistent`: will a restart change the clock source?
 pub fn clocksource_not_persistent(report: &Report) -> Judged {
-    let Clocksource { current, available, .. } = &report.clocksource;
-    let (current, available) = current.known().zip(available.known()).ok_or("the clock source is unknown")?;
+    let (current, available) = report.clocksource.known().ok_or("the clock source is unknown")?;
     let system = System::of_facts(&report.host);
     let none = (system == System::FreeBsd).then(Vec::new);
     let parameters =
@@ -104,12 +102,10 @@ pub fn clocksource_not_persistent(report: &Report) -> Judged {
 ///
 /// Returns nothing if the current clock source is fast, or if another finding has the fix.
 pub fn other_clocksource(report: &Report) -> Option<Fix> {
-    let (current, available) = match (&report.clocksource.current, &report.clocksource.available) {
-        (Fact::Known(current), Fact::Known(available)) => (current, available),
-        _ => {
-            let what = "look at the current and the available clock sources of that host (tsc is best), or run pg_timing there";
-            return Some(Fix::new(what).command(SHOW_CLOCKSOURCES));
-        }
+    let Some((current, available)) = report.clocksource.known() else {
+        let what =
+            "look at the current and the available clock sources of that host (tsc is best), or run pg_timing there";
+        return Some(Fix::new(what).command(SHOW_CLOCKSOURCES));
     };
     // The clock source is already a fast one, so the fault has another cause.
     if traits_of(current).is_some_and(|traits| traits.grade == Grade::Fast) {
@@ -132,10 +128,7 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
 
 /// Returns the fix for a TSC whose rate may change: a fast clock source that corrects it, if the kernel offers one.
 pub fn other_than_tsc(report: &Report) -> Option<Fix> {
-    let (Fact::Known(current), Fact::Known(available)) = (&report.clocksource.current, &report.clocksource.available)
-    else {
-        return None;
-    };
+    let (current, available) = report.clocksource.known()?;
     let corrected = best_first().map(|traits| traits.name).find(|name| {
         !timing_clock::clocksource::is_counter(name) && available.iter().any(|available| available == name)
     });

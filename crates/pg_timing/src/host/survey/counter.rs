@@ -54,9 +54,8 @@ pub fn judge(
         tsc.postgres19_frequency_khz = postgres.frequency.map(|claim| claim.rate.khz());
         claims = cpu_claims(&features);
     }
-    // Without the kernel's list of clock sources, only its log shows that it rejected the counter. A log that the user
-    // names may be from another machine.
-    if let (None, false, Some(reason)) = (&kernel, log.named && host.is_live(), rejected(report)) {
+    // Without the kernel's list of clock sources, only its log shows that it rejected the counter.
+    if let (None, Some(_), Some(reason)) = (&kernel, log.of(host), rejected(report)) {
         tsc.usable = Some(false);
         tsc.distrust.push(reason);
     }
@@ -119,10 +118,7 @@ fn other_claims(host: &Host, report: &Report, log: &KernelLog, measured: Option<
     claims.extend(sysctl.filter(|hz| *hz > 0.0).map(|hz| Claim::new(ClaimSource::Sysctl, Hertz(hz), Hertz(0.5))));
     // The log's tsc lines and the delay loop describe the TSC, and no other counter.
     if report.host.architecture.known().is_some_and(|name| name == "x86_64") {
-        // With --kernel-log on a live machine, the log may be from another machine.
-        if let (Some(entries), false) = (log.entries.known(), log.named && host.is_live()) {
-            claims.extend(kernel_claims(entries));
-        }
+        claims.extend(log.of(host).into_iter().flat_map(kernel_claims));
         // If the kernel's delay loop does not use the counter, bogomips do not describe it.
         let describes = |claim: &Claim| measured.is_none_or(|rate| claim.rate.ppm_from(rate).0.abs() < DELAY_LOOP_PPM);
         let bogomips = host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text));

@@ -134,8 +134,7 @@ const NOWHERE: &str = "/dev/null/none";
 pub(in crate::host) fn facts(host: &Host, log: &KernelLog, origin: Origin) -> Report {
     let empty = Report::empty(origin, "not measured");
     let (mut facts, mut clocksource) = (host.facts(), host.clocksource());
-    // With --kernel-log on a live machine, the log may be from another machine.
-    if let (Some(entries), false) = (log.entries.known(), log.named && host.is_live()) {
+    if let Some(entries) = log.of(host) {
         complete(entries, &mut facts, &mut clocksource);
     }
     Report {
