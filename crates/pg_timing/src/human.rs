@@ -21,6 +21,12 @@ pub fn with_sign(text: &str) -> String {
     signed
 }
 
+/// Returns the text with a capital first letter.
+pub fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
 /// Returns a duration with at most three digits.
 pub fn duration(ns: f64) -> String {
     let magnitude = ns.abs();

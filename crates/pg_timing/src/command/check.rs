@@ -2,7 +2,7 @@
 
 use super::input::{self, Input};
 use super::values::{Format, limits, seconds};
-use super::{interrupt, print, progress, show};
+use super::{interrupt, print, progress, show, with_details};
 use crate::document;
 use crate::error::Error;
 use crate::host::check::judge;
@@ -57,6 +57,9 @@ pub struct CheckArguments {
     /// numbers and addresses are left out
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "root")]
     pub capture: Option<PathBuf>,
+    /// Show everything: the reasons and risks of the findings, other clocks, other sources and more kernel messages
+    #[arg(long, conflicts_with = "nagios")]
+    pub details: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
@@ -98,7 +101,10 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     }
     match (arguments.nagios, arguments.format) {
         (true, _) => print(&document::nagios::check(&report, &thresholds))?,
-        (false, Format::Text) => show(&document::host::document(&report))?,
+        (false, Format::Text) => {
+            let document = document::host::document(&report);
+            show(&if arguments.details { document } else { document.brief(&with_details("check")) })?;
+        }
         (false, Format::Json) => print(&crate::json::json(&report))?,
     }
     // Without --nagios there are no thresholds.

@@ -47,6 +47,22 @@ fn output() -> Output {
     }
 }
 
+/// Returns the command that was typed, with `--details`, as a shell reads it.
+fn with_details(name: &str) -> String {
+    let typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let options = typed.enumerate().filter(|(nth, word)| *nth > 0 || word != name).map(|(_, word)| quoted(&word));
+    [format!("pg_timing {name} --details")].into_iter().chain(options).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns a word in quotes, if a shell would change it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./,:=+@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.into(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 /// Prints a document on stdout.
 fn show(document: &Document) -> anyhow::Result<()> {
     print(&text(document, output()))
@@ -186,6 +202,12 @@ mod progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_a_shell_would_change_have_quotes() {
+        let words = ["--root", "a b", "it's", ""].map(quoted);
+        assert_eq!(words, ["--root", "'a b'", r"'it'\''s'", "''"]);
+    }
 
     #[test]
     fn only_utf8_locales_have_the_sign() {

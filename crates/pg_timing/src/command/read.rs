@@ -2,7 +2,7 @@
 
 use super::input::{self, Input};
 use super::values::Format;
-use super::{output, print};
+use super::{output, print, with_details};
 use crate::document;
 use crate::error::Error;
 use crate::host::check::judge;
@@ -26,6 +26,9 @@ pub struct ReadArguments {
     /// File with the output of pg_test_timing, or - for stdin
     #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
+    /// Show everything: the reasons and risks of the findings, and more kernel messages
+    #[arg(long)]
+    pub details: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
@@ -48,7 +51,11 @@ pub fn run(arguments: ReadArguments) -> anyhow::Result<u8> {
     // Each output of pg_test_timing becomes one document.
     print(&match arguments.format {
         Format::Text => {
-            let screen = |report| document::text::text(&document::host::document(report), output());
+            let command = with_details("read");
+            let screen = |report| {
+                let document = document::host::document(report);
+                document::text::text(&if arguments.details { document } else { document.brief(&command) }, output())
+            };
             reports.iter().map(screen).collect::<Vec<_>>().join("\n")
         }
         Format::Json => reports.iter().map(crate::json::json).collect(),

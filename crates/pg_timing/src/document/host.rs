@@ -2,10 +2,10 @@
 
 use super::histogram::Histogram;
 use super::{Block, Cell, Column, Document, Facts, Row, Table};
-use crate::human::{PLUS_MINUS, count, duration, khz, times, uptime};
+use crate::human::{PLUS_MINUS, capital, count, duration, khz, times, uptime};
 use crate::report::{
-    AccessPath, ClaimReport, ClockReport, Fact as Known, Finding, Fix, KernelMessage, KernelReport, MessageLevel,
-    Origin, Report, SYSTEM, Severity, Skew, finding_id,
+    AccessPath, ClaimReport, ClockReport, Finding, Fix, KernelMessage, KernelReport, MessageLevel, Origin, Report,
+    SYSTEM, Severity, Skew, finding_id,
 };
 use std::collections::BTreeSet;
 
@@ -14,20 +14,21 @@ const NAMES: usize = 11;
 
 pub fn document(report: &Report) -> Document {
     let alarms = alarms(report);
-    let verdict = Block::from(&report.verdict);
+    let verdict = verdict(report);
     let stopped = interrupted(report).map(Block::Text);
     let mut first = vec![Block::Text(measured(report)), verdict.clone()];
     first.extend(stopped.clone());
     first.push(Block::Part("Findings", alarms.clone()));
     let mut blocks = vec![Block::Page(first), Block::Part("Clocks", clocks(report))];
-    let mut counter = vec![Block::Facts(Facts::new(NAMES, counter(report)))];
+    let mut counter = vec![facts(|is_brief| counter(report, is_brief))];
     counter.extend(skew_table(&report.cpus.skew).map(|table| Block::Page(vec![Block::Table(table)])));
     blocks.push(Block::Part("Counter and CPUs", counter));
     blocks.extend(kernel_log(report));
     let unknown: Vec<&str> = not_determined(report).map(|finding| finding.id.as_str()).collect();
     let unknown = (!unknown.is_empty()).then(|| ("not determined:", unknown.join(", ")));
     // The verdict is the last block on the screen, where the shell's prompt is.
-    let last = alarms.into_iter().chain([Block::Facts(Facts::new(0, unknown).dim()), verdict]).chain(stopped);
+    let unknown = Block::Facts(Facts::new(0, unknown).dim());
+    let last = alarms.into_iter().chain([unknown, Block::Details(String::new()), verdict]).chain(stopped);
     blocks.extend([all_checks(report), Block::Screen(last.collect())]);
     Document::named(name(report), host_facts(report).join(", ")).with(blocks)
 }
@@ -45,11 +46,9 @@ fn name(report: &Report) -> &str {
 /// Returns the facts of the first line: the kernel, the processor, the number of CPUs and the clock sources.
 fn host_facts(report: &Report) -> Vec<String> {
     let host = &report.host;
+    let platform = host.platform.known().map(|platform| format!("{platform}, ")).unwrap_or_default();
     let guest = host.virtualization.known().filter(|guest| *guest != "none");
-    let guest = guest.map(|hypervisor| match host.platform.known() {
-        Some(platform) => format!("{platform}, {hypervisor} guest"),
-        None => format!("{hypervisor} guest"),
-    });
+    let guest = guest.map(|hypervisor| format!("{platform}{hypervisor} guest"));
     let processor = match (host.cpu_model.known(), guest) {
         (Some(model), Some(guest)) => Some(format!("{model} ({guest})")),
         (model, guest) => model.cloned().or(guest),
@@ -65,6 +64,23 @@ fn host_facts(report: &Report) -> Vec<String> {
     });
     let facts = [host.kernel.known().cloned(), processor, cpus, clocksource].into_iter().flatten();
     facts.filter(|fact| !fact.is_empty()).collect()
+}
+
+/// Returns facts, which `make` returns with and without details.
+fn facts(make: impl Fn(bool) -> Vec<(&'static str, String)>) -> Block {
+    let [all, brief] = [make(false), make(true)];
+    let is_same = all == brief;
+    let [all, brief] = [all, brief].map(|facts| Block::Facts(Facts::new(NAMES, facts)));
+    if is_same { all } else { Block::detailed(all, brief) }
+}
+
+/// Returns the verdict. Without details, it does not repeat what the findings above it say.
+fn verdict(report: &Report) -> Block {
+    let mut brief = report.verdict.clone();
+    for said in report.findings.iter().map(|finding| format!(". {}.", capital(&finding.summary))) {
+        brief.summary = brief.summary.replacen(&said, ".", 1);
+    }
+    Block::detailed(Block::from(&report.verdict), Block::from(&brief))
 }
 
 fn interrupted(report: &Report) -> Option<String> {
@@ -98,9 +114,18 @@ fn alarms<'a>(report: &'a Report) -> Vec<Block> {
         fixes.extend(&new);
         let below = consequences.iter().filter(|_| finding.id == finding_id::TSC_DEMOTED);
         let finding = Finding { fix: new.into_iter().cloned().collect(), ..finding.clone() };
-        Block::Finding(finding, below.map(|finding| (*finding).clone()).collect())
+        let below = below.map(|finding| (*finding).clone()).collect();
+        let brief = Block::Finding(brief(&finding), Vec::new());
+        Block::detailed(Block::Finding(finding, below), brief)
     };
     shown.into_iter().map(block).collect()
+}
+
+/// Returns a finding without its reason, its risks and all evidence but the first, which is the most convincing.
+fn brief(finding: &Finding) -> Finding {
+    let fix = finding.fix.iter().map(|fix| Fix { risk: None, ..fix.clone() }).collect();
+    let evidence = finding.evidence.iter().take(1).cloned().collect();
+    Finding { why: String::new(), evidence, fix, ..finding.clone() }
 }
 
 /// Returns the checks that were not possible. An output of pg_test_timing has too little for most of them.
@@ -136,13 +161,15 @@ fn clocks(report: &Report) -> Vec<Block> {
     let is_main = |clock: &&ClockReport| is_output || MAIN.contains(&clock.name.as_str()) || clock.backward_steps > 0;
     let (main, others): (Vec<&ClockReport>, Vec<&ClockReport>) = report.clocks.iter().partition(is_main);
     let heads = ["clock", "one read", "step", "99.9%", "worst", "went back", "access"];
-    let mut rows: Vec<Row> = main.iter().map(|clock| if is_output { loop_row(clock) } else { row(clock) }).collect();
+    let rows: Vec<Row> = main.iter().map(|clock| if is_output { loop_row(clock) } else { row(clock) }).collect();
     let also: Vec<String> = others.iter().filter_map(|clock| other_clock(clock)).collect();
+    let mut table = Table { name: "clocks".into(), columns: heads.map(Column::left).into(), rows, ..Table::default() };
+    let brief = Block::Table(table.clone());
+    let mut blocks = vec![brief.clone()];
     if !also.is_empty() {
-        rows.push(Row { is_dim: true, ..Row::wide("also", also.join(", ")) });
+        table.rows.push(Row { is_dim: true, ..Row::wide("also", also.join(", ")) });
+        blocks = vec![Block::detailed(Block::Table(table), brief)];
     }
-    let columns = heads.map(Column::left).into();
-    let mut blocks = vec![Block::Table(Table { name: "clocks".into(), columns, rows, ..Table::default() })];
     blocks.extend(Histogram::all(&main, &report.clocks));
     if let Some(pictures) = Histogram::all(&others, &report.clocks) {
         blocks.push(Block::Folded("clocks that PostgreSQL does not read".into(), vec![pictures]));
@@ -226,35 +253,35 @@ pub fn access(path: AccessPath) -> &'static str {
 }
 
 /// Returns what is known about the CPU's counter and about the CPUs.
-fn counter(report: &Report) -> Vec<(&'static str, String)> {
+fn counter(report: &Report, is_brief: bool) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
-    if let Some(tsc) = tsc(report) {
+    if let Some(tsc) = tsc(report, is_brief) {
         facts.push((if report.tsc.counter == "cntvct" { "CNTVCT" } else { "TSC" }, tsc));
-        facts.extend(claims(report).map(|claims| ("", claims)));
+        facts.extend(claims(report).filter(|_| !is_brief).map(|claims| ("", claims)));
     }
     facts.extend(cpus(report).map(|cpus| ("CPUs", cpus.into())));
     facts
 }
 
 /// Returns what is known about the counter. `None` if nothing is.
-fn tsc(report: &Report) -> Option<String> {
+fn tsc(report: &Report, is_brief: bool) -> Option<String> {
     let tsc = &report.tsc;
     let reference = match tsc.independent {
         Some(false) => " (same counter)",
         Some(true) => " (other hardware)",
         None => "",
     };
-    let rate = match (&tsc.frequency_khz, tsc.uncertainty_ppm) {
-        (Known::Known(rate), Some(ppm)) => {
-            format!("{} {PLUS_MINUS} {ppm} ppm, measured against the kernel's clock{reference}", khz(*rate))
-        }
-        (Known::Known(rate), None) => format!("{} in use", khz(*rate)),
-        (Known::Unavailable { .. }, _) if tsc.distrust.is_empty() && report.origin != Origin::Measured => return None,
-        (Known::Unavailable { .. }, _) => "rate not measured".into(),
+    let how = if is_brief { String::new() } else { format!(", measured against the kernel's clock{reference}") };
+    let rate = match (tsc.frequency_khz.known(), tsc.uncertainty_ppm) {
+        (Some(rate), Some(ppm)) => format!("{} {PLUS_MINUS} {ppm} ppm{how}", khz(*rate)),
+        (Some(rate), None) => format!("{} in use", khz(*rate)),
+        (None, _) if tsc.distrust.is_empty() && report.origin != Origin::Measured => return None,
+        (None, _) => "rate not measured".into(),
     };
     let mut parts = vec![rate];
     if !tsc.distrust.is_empty() {
-        parts.push(format!("not safe to read directly: {}", tsc.distrust.join("; ")));
+        let why = if is_brief { String::new() } else { format!(": {}", tsc.distrust.join("; ")) };
+        parts.push(format!("not safe to read directly{why}"));
     }
     let calibrated = tsc.calibrated_khz.map(khz);
     parts.extend(calibrated.map(|khz| format!("{khz} by PostgreSQL's own calibration, which may be 1000 ppm off")));
@@ -270,11 +297,9 @@ fn tsc(report: &Report) -> Option<String> {
 /// Returns the disagreement of other sources with the counter's measured rate. `None` if there are none.
 fn claims(report: &Report) -> Option<String> {
     let claim = |claim: &ClaimReport| {
-        claim.disagreement_ppm.map(|ppm| {
-            // Avoid -0.0.
-            let ppm = if ppm.abs() < 0.05 { 0.0 } else { ppm };
-            format!("{} {ppm:+.1} ppm", claim.source)
-        })
+        // Avoid -0.0.
+        let ppm = claim.disagreement_ppm.map(|ppm| if ppm.abs() < 0.05 { 0.0 } else { ppm })?;
+        Some(format!("{} {ppm:+.1} ppm", claim.source))
     };
     let sources: Vec<String> = report.tsc.claims.iter().filter_map(claim).collect();
     (!sources.is_empty()).then(|| format!("other sources: {}", sources.join("; ")))
@@ -326,32 +351,39 @@ const READ_LOG: &str = "sudo dmesg | pg_timing check --kernel-log -";
 
 /// Returns what the kernel log says about clocks: the messages that matter, or a summary. JSON has all messages.
 fn kernel_log(report: &Report) -> Option<Block> {
-    let kernel = match &report.kernel {
-        Known::Known(kernel) => kernel,
-        Known::Unavailable { unavailable } if report.origin == Origin::Measured => {
-            let text = format!("cannot read the kernel log ({unavailable}); type:");
+    let kernel = match report.kernel.get() {
+        Ok(kernel) => kernel,
+        Err(why) => {
+            let text = format!("cannot read the kernel log ({why}); type:");
             let facts = Block::Facts(Facts::new(NAMES, [("kernel", text)]));
-            return Some(Block::Part("Kernel log", vec![facts, Block::Command(READ_LOG.into())]));
+            let part = Block::Part("Kernel log", vec![facts, Block::Command(READ_LOG.into())]);
+            return Some(part).filter(|_| report.origin == Origin::Measured);
         }
-        Known::Unavailable { .. } => return None,
     };
     let other = kernel.other_host.as_ref();
     let other =
         other.map(|why| format!("this log is from another host: {why}. It is judged alone, and nothing was measured"));
     let summary = other.or_else(|| (!kernel.has_notes()).then(|| summary(report, kernel)));
-    let shown = if kernel.has_notes() { important(&kernel.messages) } else { Vec::new() };
-    let mut facts: Vec<(&str, String)> = summary.into_iter().map(|text| ("", text)).collect();
-    for (nth, message) in shown.iter().enumerate() {
-        facts.push(("", format!("{}{}", time(message), message.text)));
+    let messages = if kernel.has_notes() { important(&kernel.messages) } else { Vec::new() };
+    let first_fault = messages.iter().find(|message| message.level == MessageLevel::Fault);
+    let all = |is_brief| {
+        // The first fault explains the messages after it.
+        let shown = first_fault.filter(|_| is_brief).map_or(messages.as_slice(), std::slice::from_ref);
+        let mut facts: Vec<(&str, String)> = summary.iter().map(|text| ("", text.clone())).collect();
         // Neighbors with the same meaning share it.
-        if shown.get(nth + 1).is_none_or(|next| next.meaning != message.meaning) {
-            facts.push(("             =", meaning(message)));
+        for same in shown.chunk_by(|a, b| a.meaning == b.meaning) {
+            facts.extend(same.iter().map(|message| ("", format!("{}{}", time(message), message.text))));
+            facts.extend(same.last().map(|message| ("             =", meaning(message))));
         }
-    }
-    if let Some((name, _)) = facts.first_mut() {
-        *name = "kernel";
-    }
-    Some(Block::Part("Kernel log", vec![Block::Facts(Facts::new(NAMES, facts))]))
+        if let Some((name, _)) = facts.first_mut() {
+            *name = "kernel";
+        }
+        if let (Some((_, last)), others @ 1..) = (facts.last_mut(), messages.len() - shown.len()) {
+            *last += &format!(" ({others} more message{})", if others == 1 { "" } else { "s" });
+        }
+        facts
+    };
+    Some(Block::Part("Kernel log", vec![facts(all)]))
 }
 
 /// More messages do not help a reader.
@@ -431,7 +463,10 @@ mod tests {
             finding(finding_id::CLOCK_SYSCALL),
         ];
         let fixes = |block: &Block| match block {
-            Block::Finding(finding, consequences) => (finding.fix.len(), consequences.len()),
+            Block::Detailed(all, _) => match &**all {
+                Block::Finding(finding, consequences) => (finding.fix.len(), consequences.len()),
+                _ => panic!(),
+            },
             _ => panic!(),
         };
         assert_eq!(alarms(&report).iter().map(fixes).collect::<Vec<_>>(), [(1, 1), (0, 0)]);

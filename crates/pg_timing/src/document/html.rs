@@ -127,7 +127,8 @@ fn block(block: &Block, level: u8) -> Markup {
         },
         Block::Folded(name, blocks) => html! { details { summary { (name) } (all(blocks, level)) } },
         Block::Page(blocks) => all(blocks, level),
-        Block::Screen(_) => html! {},
+        Block::Detailed(all, _) => self::block(all, level),
+        Block::Screen(_) | Block::Details(_) => html! {},
     }
 }
 

@@ -18,10 +18,13 @@
 //! | `Part` | nothing but its blocks | a heading before its blocks |
 //! | `Code`, `Shares`, `Histograms`, `Folded` | - | a statement, one bar of parts, pictures, a folded part |
 //! | `Screen`, `Page` | what only one of both shows | |
+//! | `Detailed` | all of a block, or what [`Document::brief`] leaves of it | all of it |
+//! | `Details` | the command that shows what was left out | - |
 //!
 //! Blocks contain text as it came from outside. The back ends escape it while they write it.
 
 pub mod advise;
+mod brief;
 pub mod clocksource;
 pub mod compare;
 pub mod explain;
@@ -86,6 +89,17 @@ pub enum Block {
     Folded(String, Vec<Block>),
     Screen(Vec<Block>),
     Page(Vec<Block>),
+    /// a block, and the block without details
+    Detailed(Box<Block>, Box<Block>),
+    /// empty if nothing was left out
+    Details(String),
+}
+
+impl Block {
+    /// Returns a block that [`Document::brief`] replaces by another one.
+    fn detailed(all: Block, brief: Block) -> Block {
+        Block::Detailed(Box::new(all), Box::new(brief))
+    }
 }
 
 impl From<&Verdict> for Block {

@@ -54,7 +54,9 @@ pub fn text(document: &Document, output: Output) -> String {
     for block in on_screen(&document.blocks) {
         let continues = match (before, block) {
             (Some(Block::Facts(above)), Block::Facts(facts)) => above.width == facts.width,
-            (_, block) => matches!(block, Block::Command(_)),
+            // Without reasons, findings are a list.
+            (Some(Block::Finding(above, _)), Block::Finding(..)) => above.why.is_empty(),
+            (_, block) => matches!(block, Block::Command(_) | Block::Details(_)),
         };
         if !screen.text.is_empty() && !continues {
             screen.text.push('\n');
@@ -82,7 +84,9 @@ fn on_screen(blocks: &[Block]) -> Vec<&Block> {
             Block::Part(_, blocks) | Block::Screen(blocks) => on_screen(blocks),
             Block::Page(_) | Block::Folded(..) | Block::Code(_) => Vec::new(),
             Block::Shares(_) | Block::Histograms(_) => Vec::new(),
+            Block::Detailed(all, _) => shown(all),
             Block::Facts(facts) if facts.facts.is_empty() => Vec::new(),
+            Block::Details(command) if command.is_empty() => Vec::new(),
             block => vec![block],
         }
     }
@@ -115,6 +119,7 @@ impl Screen {
             Block::Facts(facts) => self.facts(facts),
             Block::Table(table) => self.table(table),
             Block::Finding(finding, consequences) => self.finding(finding, consequences),
+            Block::Details(command) => self.text += &format!("{DIM}details: {}{DIM:#}\n", escape::line(command)),
             _ => {}
         }
     }

@@ -23,21 +23,18 @@ use timing_clock::clocksource::is_tsc;
 /// Lists a host's clock sources. `measure` measures the current one; it is called only for the host that we run on.
 pub fn list(host: &Host, measure: impl FnOnce() -> ClockReport) -> Result<ClocksourceList, Error> {
     let clocksource = host.clocksource();
+    let current = clocksource.current.get();
     let mut names = clocksource.available.known().cloned().unwrap_or_default();
-    match &clocksource.current {
-        Fact::Unavailable { unavailable } if names.is_empty() => return Err(unknown_clocksource(unavailable)),
-        Fact::Known(current) if !names.contains(current) => names.push(current.clone()),
-        _ => {}
+    names.retain(|name| current != Ok(name));
+    if names.is_empty() {
+        current.map_err(unknown_clocksource)?;
     }
     let row = |name: &str, state| ClocksourceRow { name: name.into(), state, traits: traits_of(name) };
-    let state = |name| match clocksource.current.known() == Some(name) {
-        true => ClocksourceState::Current,
-        false => ClocksourceState::Available,
-    };
-    let mut rows: Vec<ClocksourceRow> = names.iter().map(|name| row(name, state(name))).collect();
+    let mut rows: Vec<ClocksourceRow> = current.iter().map(|name| row(name, ClocksourceState::Current)).collect();
+    rows.extend(names.iter().map(|name| row(name, ClocksourceState::Available)));
+    names.extend(current.ok().cloned());
     rows.extend(host.refused_timecounters().iter().map(|name| row(name, ClocksourceState::NegativeQuality)));
     rows.extend(missing_tsc(host, &names).map(|state| row("tsc", state)));
-    rows.sort_by_key(|row| row.state != ClocksourceState::Current);
     let live = host.is_live();
     let captured = |measured: Measured| measured.clocks.into_iter().find(|clock| clock.name == SYSTEM);
     let measured =
@@ -123,10 +120,7 @@ pub fn not_permitted(error: &io::Error, name: &str, is_root: bool) -> Error {
 
 /// Returns the current clock source.
 pub fn current(setting: &dyn Setting) -> Result<String, Error> {
-    match setting.read().current {
-        Fact::Known(name) => Ok(name),
-        Fact::Unavailable { unavailable } => Err(unknown_clocksource(&unavailable)),
-    }
+    setting.read().current.get().cloned().map_err(unknown_clocksource)
 }
 
 /// Returns the error for a kernel that does not show its clock source.
@@ -139,10 +133,8 @@ fn unknown_clocksource(why: &str) -> Error {
 
 /// Refuses a clock source that the kernel does not offer, or that can stall the host.
 pub fn check_request(setting: &dyn Setting, name: &str, force: bool) -> Result<(), Error> {
-    let available = match setting.read().available {
-        Fact::Known(available) => available,
-        Fact::Unavailable { unavailable } => return Err(unknown_clocksource(&unavailable)),
-    };
+    let Clocksource { available, .. } = setting.read();
+    let available = available.get().map_err(unknown_clocksource)?;
     if !available.iter().any(|available| available == name) {
         let mut hint = format!("available: {}", available.join(" "));
         if name == "tsc" {

@@ -168,6 +168,22 @@ impl Activity {
         let (waited, period) = self.run_delay_ms.zip(self.period_ms)?;
         (period > 0.0).then(|| (waited / period).clamp(0.0, 1.0))
     }
+
+    /// Returns the sums or differences of both activities. What one of them does not know is unknown.
+    pub fn combine(&self, other: &Activity, ms: fn(f64, f64) -> f64, count: fn(u64, u64) -> u64) -> Activity {
+        let both_ms = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| ms(a, b));
+        let both = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| count(a, b));
+        let switches = [self, other].map(|activity| activity.involuntary_context_switches);
+        Activity {
+            involuntary_context_switches: count(switches[0], switches[1]),
+            steal_ms: both_ms(self.steal_ms, other.steal_ms),
+            suspends: both(self.suspends, other.suspends),
+            period_ms: both_ms(self.period_ms, other.period_ms),
+            run_delay_ms: both_ms(self.run_delay_ms, other.run_delay_ms),
+            timeslices: both(self.timeslices, other.timeslices),
+            throttled_ms: both_ms(self.throttled_ms, other.throttled_ms),
+        }
+    }
 }
 
 /// The summary of the kernel log.

@@ -64,11 +64,16 @@ impl<T> Fact<T> {
         value.map_or_else(|| Fact::unavailable(why), Fact::Known)
     }
 
-    pub fn known(&self) -> Option<&T> {
+    /// Returns the value, or why it is not available.
+    pub fn get(&self) -> Result<&T, &str> {
         match self {
-            Fact::Known(value) => Some(value),
-            Fact::Unavailable { .. } => None,
+            Fact::Known(value) => Ok(value),
+            Fact::Unavailable { unavailable } => Err(unavailable),
         }
+    }
+
+    pub fn known(&self) -> Option<&T> {
+        self.get().ok()
     }
 
     pub fn and_then<U>(self, f: impl FnOnce(T) -> Fact<U>) -> Fact<U> {
@@ -78,11 +83,12 @@ impl<T> Fact<T> {
         }
     }
 
+    pub fn or_else(self, f: impl FnOnce() -> Fact<T>) -> Fact<T> {
+        if self.known().is_some() { self } else { f() }
+    }
+
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
-        match self {
-            Fact::Known(value) => Fact::Known(f(value)),
-            Fact::Unavailable { unavailable } => Fact::Unavailable { unavailable },
-        }
+        self.and_then(|value| Fact::Known(f(value)))
     }
 }
 

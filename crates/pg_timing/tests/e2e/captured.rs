@@ -33,7 +33,7 @@ fn text_and_json_of_every_host() {
     let hosts = fixtures("hosts");
     assert_eq!(hosts.len(), 31, "{hosts:?}");
     for name in hosts {
-        let (status, text) = check(&host(&name), &[]);
+        let (status, text) = check(&host(&name), &["--details"]);
         insta::assert_snapshot!(format!("{name}.text"), format!("{text}status {status}\n"));
         let (json_status, json) = check(&host(&name), &["--format", "json"]);
         assert_eq!(json_status, status, "{name}");
@@ -43,12 +43,34 @@ fn text_and_json_of_every_host() {
     }
 }
 
+/// Without details, a screen fits a terminal. The line `details:` has the command that was typed.
+#[test]
+fn screens_have_40_lines() {
+    for name in fixtures("hosts") {
+        let (status, screen, _) = run(pg_timing().current_dir(fixture("hosts")).args(["--root", &name]));
+        let lines = screen.lines().count();
+        assert!(lines <= 40, "{name}: {lines} lines");
+        let (_, details, _) = run(pg_timing().current_dir(fixture("hosts")).args(["--details", "--root", &name]));
+        let command = format!("\ndetails: pg_timing check --details --root {name}\n");
+        assert_eq!(screen.contains(&command), screen != details, "{name}: {screen}");
+        if ["kvm-tsc", "demoted-tsc-adjust"].contains(&name.as_str()) {
+            insta::assert_snapshot!(format!("{name}.brief"), format!("{screen}status {status}\n"));
+        }
+    }
+    for log in fixtures("kernel_logs") {
+        let empty = tempfile::tempdir().unwrap();
+        let log = fixture("kernel_logs").join(log);
+        let lines = check(empty.path(), &["--kernel-log", log.to_str().unwrap()]).1.lines().count();
+        assert!(lines <= 40, "{}: {lines} lines", log.display());
+    }
+}
+
 /// Commands are not wrapped, because users paste them.
 #[test]
 fn screens_have_80_columns() {
     for name in fixtures("hosts") {
-        for screen in [&["check"][..], &["clocksource"]] {
-            let (_, text, _) = run(pg_timing().args(screen).arg("--root").arg(host(&name)));
+        for screen in [&["check"][..], &["check", "--details"], &["clocksource"]] {
+            let (_, text, _) = run(pg_timing().current_dir(fixture("hosts")).args(screen).args(["--root", &name]));
             let (_, report) = report(&host(&name));
             let commands = report["findings"].as_array().into_iter().flatten().flat_map(|finding| {
                 let fixes = finding["fix"].as_array().into_iter().flatten();

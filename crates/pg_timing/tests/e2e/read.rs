@@ -7,10 +7,21 @@ fn text_of_every_fixture() {
     let names = fixtures("pg_test_timing");
     assert_eq!(names.len(), 20, "{names:?}");
     for name in names {
-        let (status, stdout, stderr) = run(pg_timing().arg("read").arg(fixture("pg_test_timing").join(&name)));
-        assert_eq!(stderr, "", "{name}");
+        let read = |details: &[&str]| {
+            let mut command = pg_timing();
+            let (status, stdout, stderr) =
+                run(command.current_dir(fixture("pg_test_timing")).arg("read").args(details).arg(&name));
+            assert_eq!(stderr, "", "{name}");
+            format!("{stdout}status {status}\n")
+        };
         let snapshot = format!("read_{}", name.trim_end_matches(".txt"));
-        insta::assert_snapshot!(snapshot, format!("{stdout}status {status}\n"));
+        insta::assert_snapshot!(snapshot, read(&["--details"]));
+        let screen = read(&[]);
+        for document in screen.split("\npg_test_timing output") {
+            assert!(document.lines().count() <= 40, "{name}: {document}");
+        }
+        let command = format!("\ndetails: pg_timing read --details {name}\n");
+        assert_eq!(screen.contains(&command), screen != read(&["--details"]), "{screen}");
     }
 }
 

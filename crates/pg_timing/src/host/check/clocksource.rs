@@ -1,22 +1,18 @@
 //! Findings about the choice of the clock source: changed, refused, lost at a restart. And the advice to select another one.
 
-use super::{alarm, ok, unknown, warning};
+use super::{Judged, alarm, ok, unknown, warning, with_severity};
 use crate::report::{
-    ClocksourceParameter, Fact, Finding, Fix, Grade, Report, SHOW_CLOCKSOURCES, System, best_first, finding_id,
-    traits_of,
+    ClocksourceParameter, Fix, Grade, Report, SHOW_CLOCKSOURCES, Severity, System, best_first, finding_id, traits_of,
 };
 
 /// `clocksource-changed`: did the kernel's clock source change after boot?
-pub fn clocksource_changed(report: &Report) -> Finding {
+pub fn clocksource_changed(report: &Report) -> Judged {
     if let (Some(before), Some(now)) = (&report.clocksource.before, report.clocksource.current.known()) {
-        return warning(format!("the clock source changed from {before} to {now} while the clocks were measured"))
+        return Ok(warning(format!("the clock source changed from {before} to {now} while the clocks were measured"))
             .evidence(format!("current_clocksource: {before} at the start, {now} at the end"))
-            .why("figures from before the change and after it belong to different clocks; measure again");
+            .why("figures from before the change and after it belong to different clocks; measure again"));
     }
-    let kernel = match report.kernel_log() {
-        Ok(kernel) => kernel,
-        Err(why) => return unknown(why),
-    };
+    let kernel = report.kernel_log()?;
     let now = report.clocksource.current.known();
     if let Some((now, last)) = now.and_then(|now| Some((now, kernel.other_last_clocksource(now)?))) {
         let summary = format!(
@@ -38,43 +34,37 @@ pub fn clocksource_changed(report: &Report) -> Finding {
     let summary = format!("the clock source changed from {from} to {to} at {seconds:.0} s after boot");
     // A switch by the kernel is an alarm. A manual switch is intended.
     if !kernel.unstable {
-        return ok(summary + ", manually").evidence("kernel log: no clock source was marked unstable");
+        let finding = with_severity(Severity::Ok, summary + ", manually");
+        return Ok(finding.evidence("kernel log: no clock source was marked unstable"));
     }
-    warning(summary)
+    Ok(warning(summary)
         .evidence("kernel log: a clock source was marked unstable")
-        .why("plans and logs from before that time used another clock, so their times are not comparable")
+        .why("plans and logs from before that time used another clock, so their times are not comparable"))
 }
 
 /// `clocksource-refused`: did the kernel refuse a requested clock source?
-pub fn clocksource_refused(report: &Report) -> Finding {
-    let kernel = match report.kernel_log() {
-        Ok(kernel) => kernel,
-        Err(why) => return unknown(why),
-    };
+pub fn clocksource_refused(report: &Report) -> Judged {
+    let kernel = report.kernel_log()?;
     let current = report.clocksource.current.known();
     let Some(name) = kernel.refused.as_ref().filter(|name| current != Some(*name)) else {
         return ok("the kernel refused no requested clock source");
     };
     let instead = current.map(|current| format!(" and keeps {current}")).unwrap_or_default();
-    warning(format!("the kernel refused the requested clock source {name}{instead}"))
+    Ok(warning(format!("the kernel refused the requested clock source {name}{instead}"))
         .why("someone requested it with the boot parameter clocksource= or in sysfs, and may assume that it is in use")
         .fix(
             Fix::new("look at the available clock sources; if tsc was refused, the kernel had marked it unstable")
                 .command("pg_timing clocksource list"),
-        )
+        ))
 }
 
 /// `clocksource-not-persistent`: will a restart change the clock source?
-pub fn clocksource_not_persistent(report: &Report) -> Finding {
-    let (Fact::Known(current), Fact::Known(available)) = (&report.clocksource.current, &report.clocksource.available)
-    else {
-        return unknown("the clock source is unknown");
-    };
+pub fn clocksource_not_persistent(report: &Report) -> Judged {
+    let (current, available) = report.clocksource.known().ok_or("the clock source is unknown")?;
     let system = System::of_facts(&report.host);
     let none = (system == System::FreeBsd).then(Vec::new);
-    let Some(parameters) = report.host.boot_parameters.known().cloned().or(none) else {
-        return unknown("the kernel's boot parameters are unknown");
-    };
+    let parameters =
+        report.host.boot_parameters.known().cloned().or(none).ok_or("the kernel's boot parameters are unknown")?;
     if !available.is_empty() && !available.contains(current) {
         // A kernel that has just demoted the TSC still uses it for some milliseconds.
         return unknown(format!("the kernel does not offer the current clock source {current} any more"));
@@ -92,7 +82,7 @@ pub fn clocksource_not_persistent(report: &Report) -> Finding {
     if at_boot == current {
         return ok(format!("after a restart the clock source will be {current} again"));
     }
-    warning(format!("the clock source {current} was set after boot; after a restart it will be {at_boot}, unless a startup script sets it"),
+    Ok(warning(format!("the clock source {current} was set after boot; after a restart it will be {at_boot}, unless a startup script sets it"),
     )
     .evidence(format!("available, best first: {}", available.join(" ")))
     .evidence(match (requested, system) {
@@ -105,19 +95,17 @@ pub fn clocksource_not_persistent(report: &Report) -> Finding {
         Fix::new(format!("to keep it: {}", system.make_permanent(current)))
             .undo("remove it again")
             .risk("if the kernel cannot use it at boot, it selects another one and writes that to its log"),
-    )
+    ))
 }
 
 /// Returns the fix for a clock that is slow, coarse or goes back: another clock source, if there is one.
 ///
 /// Returns nothing if the current clock source is fast, or if another finding has the fix.
 pub fn other_clocksource(report: &Report) -> Option<Fix> {
-    let (current, available) = match (&report.clocksource.current, &report.clocksource.available) {
-        (Fact::Known(current), Fact::Known(available)) => (current, available),
-        _ => {
-            let what = "look at the current and the available clock sources of that host (tsc is best), or run pg_timing there";
-            return Some(Fix::new(what).command(SHOW_CLOCKSOURCES));
-        }
+    let Some((current, available)) = report.clocksource.known() else {
+        let what =
+            "look at the current and the available clock sources of that host (tsc is best), or run pg_timing there";
+        return Some(Fix::new(what).command(SHOW_CLOCKSOURCES));
     };
     // The clock source is already a fast one, so the fault has another cause.
     if traits_of(current).is_some_and(|traits| traits.grade == Grade::Fast) {
@@ -140,10 +128,7 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
 
 /// Returns the fix for a TSC whose rate may change: a fast clock source that corrects it, if the kernel offers one.
 pub fn other_than_tsc(report: &Report) -> Option<Fix> {
-    let (Fact::Known(current), Fact::Known(available)) = (&report.clocksource.current, &report.clocksource.available)
-    else {
-        return None;
-    };
+    let (current, available) = report.clocksource.known()?;
     let corrected = best_first().map(|traits| traits.name).find(|name| {
         !timing_clock::clocksource::is_counter(name) && available.iter().any(|available| available == name)
     });
@@ -198,7 +183,7 @@ mod tests {
             report.clocksource.current = Fact::Known(current.into());
             report.clocksource.available = Fact::Known(["tsc", "hpet", "acpi_pm"].map(String::from).to_vec());
             report.host.boot_parameters = Fact::Known(vec![parameter.into()]);
-            clocksource_not_persistent(&report)
+            crate::host::check::finding("", clocksource_not_persistent(&report))
         }
 
         #[test]

@@ -1,10 +1,10 @@
 //! Findings about the cost of a read: slow clocks, slow hardware, system calls.
 
 use super::clocksource::{other_clocksource, system_clock_on_19};
-use super::{ok, unknown, warning, with_severity};
+use super::{Judged, finding, ok, unknown, warning, with_severity};
 use crate::human::duration;
 use crate::report::{
-    AccessPath, ClockReport, Fact, Finding, Fix, GOOD_READ_NS, Grade, INTERRUPTED_SHARE, Report, SYSTEM, Severity,
+    AccessPath, ClockReport, Finding, Fix, GOOD_READ_NS, Grade, INTERRUPTED_SHARE, Report, SYSTEM, Severity,
     finding_id, traits_of,
 };
 use crate::statistics::RUN_TO_RUN_VARIATION;
@@ -19,13 +19,10 @@ const GOOD_HOST_NS: f64 = 36.0;
 const NOISY: f64 = 0.5;
 
 /// `clock-slow`: is a read of PostgreSQL's clock too expensive?
-pub fn clock_slow(report: &Report) -> Finding {
-    let Some(clock) = report.system() else {
-        return unknown("PostgreSQL's clock was not measured");
-    };
-    let (Some(cost), Some(overhead)) = (clock.cost_ns(), clock.overhead_per_node_ns()) else {
-        return unknown("the read cost of PostgreSQL's clock is unknown");
-    };
+pub fn clock_slow(report: &Report) -> Judged {
+    let clock = report.system().ok_or("PostgreSQL's clock was not measured")?;
+    let costs = clock.cost_ns().zip(clock.overhead_per_node_ns());
+    let (cost, overhead) = costs.ok_or("the read cost of PostgreSQL's clock is unknown")?;
     let distorted = clock.gaps.is_some_and(|gaps| gaps.share > INTERRUPTED_SHARE);
     if distorted && clock.read_ns.or(clock.undisturbed_ns).is_none() {
         return unknown(format!("interruptions are part of the {cost:.2} ns per loop"));
@@ -35,7 +32,8 @@ pub fn clock_slow(report: &Report) -> Finding {
         low if low > BAD_NS => Severity::Critical,
         low if low > GOOD_READ_NS => Severity::Warning,
         _ => {
-            return ok(format!("one read of PostgreSQL's clock takes {cost:.1} ns")).evidence(read_cost(clock, cost));
+            let summary = format!("one read of PostgreSQL's clock takes {cost:.1} ns");
+            return Ok(with_severity(Severity::Ok, summary).evidence(read_cost(clock, cost)));
         }
     };
     // The median of a busy machine contains the time of other programs.
@@ -48,7 +46,7 @@ pub fn clock_slow(report: &Report) -> Finding {
     let summary = format!(
         "PostgreSQL's clock is slow: {at_least}{shown} per read, about {times:.0} times as much as on a good host"
     );
-    with_severity(severity, summary)
+    Ok(with_severity(severity, summary)
         .evidence(read_cost(clock, cost))
         .evidence_lines(clock.distribution())
         .why(format!(
@@ -60,7 +58,7 @@ pub fn clock_slow(report: &Report) -> Finding {
         .fix(
             Fix::new("until it is fixed: run EXPLAIN without timing (row counts and buffers stay exact), or use the extension pg_fast_timing")
                 .command("EXPLAIN (ANALYZE, TIMING OFF, BUFFERS) SELECT ..."),
-        )
+        ))
 }
 
 /// Returns a lower bound of the clock's own read cost. Noise must neither cause an alarm nor hide it.
@@ -88,11 +86,8 @@ fn read_cost(clock: &ClockReport, cost: f64) -> String {
 const TICK_NS: f64 = 1e6;
 
 /// `clocksource-slow`: does the kernel's clock run on slow hardware?
-pub fn clocksource_slow(report: &Report) -> Finding {
-    let current = match &report.clocksource.current {
-        Fact::Known(current) => current,
-        Fact::Unavailable { unavailable } => return unknown(format!("the clock source is unknown: {unavailable}")),
-    };
+pub fn clocksource_slow(report: &Report) -> Judged {
+    let current = report.clocksource.current.get().map_err(|why| format!("the clock source is unknown: {why}"))?;
     // Some clock sources are slow only on some kernels, so a measured cost decides.
     let measured = report.system().and_then(|clock| clock.read_ns);
     let is_cheap = measured.is_some_and(|ns| ns <= GOOD_READ_NS);
@@ -115,34 +110,32 @@ pub fn clocksource_slow(report: &Report) -> Finding {
     if is_cheap {
         return ok(format!("clock source {current}, which is cheap on this host"));
     }
-    warning(format!("the kernel's clock source is {current}, which is slow"))
+    Ok(warning(format!("the kernel's clock source is {current}, which is slow"))
         .evidence(format!("{current}: {}; a read typically takes {}", traits.what, traits.read))
         .why("every process on this host pays this for each read of the clock, and EXPLAIN ANALYZE reads it most often")
-        .fixes(other_clocksource(report))
+        .fixes(other_clocksource(report)))
 }
 
 /// `clock-syscall`: does a read of PostgreSQL's clock need a system call?
-pub fn clock_syscall(report: &Report) -> Finding {
-    let Some((clock, path)) = report.system().and_then(|clock| clock.access_path.map(|path| (clock, path))) else {
-        return unknown("the access path of PostgreSQL's clock was not measured");
-    };
+pub fn clock_syscall(report: &Report) -> Judged {
+    let clock = report.system().and_then(|clock| clock.access_path.map(|path| (clock, path)));
+    let (clock, path) = clock.ok_or("the access path of PostgreSQL's clock was not measured")?;
     let call = report.clock("system_syscall").and_then(|call| call.read_ns);
     let costs = clock.read_ns.zip(call);
     let costs = costs.map(|(own, call)| format!("system: {own:.1} ns per read; by a plain system call: {call:.1} ns"));
-    match path {
+    let finding = match path {
         AccessPath::Instruction | AccessPath::Vdso => {
-            ok("reads of PostgreSQL's clock need no system call (vDSO)").evidence_lines(costs)
+            with_severity(Severity::Ok, "reads of PostgreSQL's clock need no system call (vDSO)")
         }
         AccessPath::Syscall => warning("each read of PostgreSQL's clock is a system call, because the vDSO cannot read this clock source")
-            .evidence_lines(costs)
             .why("programs can read the clock without a system call only with some clock sources (tsc, kvm-clock, the Hyper-V \
                   page, arch_sys_counter); with others a read costs 5 to 20 times as much")
             .fixes(other_clocksource(report)),
         AccessPath::Interposed => warning("a read of PostgreSQL's clock costs more than a system call: something intercepts the reads")
-            .evidence_lines(costs)
             .why("a sandbox, a tracer or an LD_PRELOAD library adds its own work to each read")
             .fix(Fix::new("check whether LD_PRELOAD is set, whether a tracer is attached, and whether a sandbox runs this process")),
-    }
+    };
+    Ok(finding.evidence_lines(costs))
 }
 
 /// The two clocks are read one after the other. In between, a machine that is shared with other guests can change its
@@ -150,17 +143,17 @@ pub fn clock_syscall(report: &Report) -> Finding {
 const NOISE_FACTOR: f64 = 2.0;
 
 /// `tsc-slow`: does PostgreSQL 19 read the TSC although the system clock is cheaper?
-pub fn tsc_slow(report: &Report) -> Finding {
+pub fn tsc_slow(report: &Report) -> Judged {
     tsc_cost(report, report.tsc.used_by_default)
 }
 
 /// Returns the finding `tsc-slow` of a server that reads the TSC or not.
 pub fn tsc_slow_if(report: &Report, used: Option<bool>) -> Finding {
-    Finding { id: finding_id::TSC_SLOW.into(), ..tsc_cost(report, used) }
+    finding(finding_id::TSC_SLOW, tsc_cost(report, used))
 }
 
 /// Decides from the figures of both clocks, and from whether PostgreSQL 19 reads the TSC by default.
-fn tsc_cost(report: &Report, used_by_default: Option<bool>) -> Finding {
+fn tsc_cost(report: &Report, used_by_default: Option<bool>) -> Judged {
     // EXPLAIN reads RDTSC.
     let clocks = report.clock("rdtsc").zip(report.clock(SYSTEM));
     let both = |cost: fn(&ClockReport) -> Option<f64>| clocks.and_then(|(tsc, system)| cost(tsc).zip(cost(system)));
@@ -178,14 +171,14 @@ fn tsc_cost(report: &Report, used_by_default: Option<bool>) -> Finding {
     }
     let severity = if tsc > BAD_NS { Severity::Critical } else { Severity::Warning };
     let summary = format!("PostgreSQL 19 uses the TSC by default, which is slower than the system clock: {costs}");
-    with_severity(severity, summary)
+    Ok(with_severity(severity, summary)
         .why(format!(
             "EXPLAIN ANALYZE reads the clock twice per row and plan node, and adds up to about {} instead of {}. A TSC is slow if \
              a hypervisor or a sandbox intercepts its reads",
             duration(tsc_overhead),
             duration(system_overhead)
         ))
-        .fix(system_clock_on_19())
+        .fix(system_clock_on_19()))
 }
 
 #[cfg(test)]
@@ -199,7 +192,7 @@ mod tests {
         fn finding(clock: ClockReport) -> Finding {
             let mut report = Report::empty(Origin::Measured, "");
             report.clocks = vec![ClockReport { name: SYSTEM.into(), reads: 1000, ..clock }];
-            clock_slow(&report)
+            crate::host::check::finding("", clock_slow(&report))
         }
 
         fn clock(read_ns: f64, spread_ns: f64, undisturbed_ns: Option<f64>) -> ClockReport {
@@ -235,7 +228,7 @@ mod tests {
             let mut report = Report::empty(Origin::Captured, "");
             report.clocksource.current = Fact::Known(current.into());
             report.clocks = vec![ClockReport { name: SYSTEM.into(), read_ns, ..ClockReport::default() }];
-            clocksource_slow(&report)
+            crate::host::check::finding("", clocksource_slow(&report))
         }
 
         #[test]
@@ -267,7 +260,7 @@ mod tests {
                 ..ClockReport::default()
             };
             report.clocks = vec![clock];
-            let summary = clocksource_slow(&report).summary;
+            let summary = crate::host::check::finding("", clocksource_slow(&report)).summary;
             assert!(summary.contains("at most 2 us") && !summary.contains("coarse"), "{summary}");
         }
 

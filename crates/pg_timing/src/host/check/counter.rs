@@ -1,27 +1,27 @@
 //! Findings about the CPU's counter: access, constant rate, and the rates that other sources state.
 
 use super::clocksource::{other_than_tsc, system_clock_on_19};
-use super::{ok, unknown, warning, with_severity};
+use super::{Judged, ok, unknown, warning, with_severity};
 use crate::report::{ClaimReport, Finding, Fix, Report, Severity, TscReport};
 use std::cmp::Ordering;
 use timing_clock::ClaimSource;
 
 /// `tsc-denied`: may this process read the counter?
-pub fn tsc_denied(report: &Report) -> Finding {
+pub fn tsc_denied(report: &Report) -> Judged {
     match report.tsc.permitted {
         None => unknown("not determined whether this process may read the counter"),
         Some(true) => ok("this process may read the CPU's counter"),
-        Some(false) => warning("this process may not read the CPU's counter (PR_SET_TSC)")
+        Some(false) => Ok(warning("this process may not read the CPU's counter (PR_SET_TSC)")
             .evidence("also denied: every clock that the vDSO reads; only system calls and COARSE clocks work")
             .why("a program under this rule, for example PostgreSQL, is killed when it first reads the clock; these figures are \
                   not valid for a server outside of the sandbox")
-            .fix(Fix::new("run pg_timing outside of the sandbox that set this rule (a seccomp profile or a replay debugger)")),
+            .fix(Fix::new("run pg_timing outside of the sandbox that set this rule (a seccomp profile or a replay debugger)"))),
     }
 }
 
 /// `tsc-absent`: does the CPU have a counter with a constant rate? Never an alarm: if the system clock is slow without it,
 /// `clock-slow` is the alarm.
-pub fn tsc_absent(report: &Report) -> Finding {
+pub fn tsc_absent(report: &Report) -> Judged {
     match report.tsc.invariant {
         None => unknown("the CPU's description of its counter is unknown"),
         Some(true) => ok("the CPU has a counter with a constant rate"),
@@ -38,16 +38,12 @@ const NONSTOP: (&str, &str) = ("nonstop_tsc", "it may stop while the CPU is idle
 const GUARANTEED: &str = "tsc_reliable";
 
 /// `tsc-not-invariant`: does the kernel's clock run on a TSC whose rate may change, or that may stop?
-pub fn tsc_not_invariant(report: &Report) -> Finding {
-    let Some(current) = report.clocksource.current.known() else {
-        return unknown("the clock source is unknown");
-    };
+pub fn tsc_not_invariant(report: &Report) -> Judged {
+    let current = report.clocksource.current.known().ok_or("the clock source is unknown")?;
     if !timing_clock::clocksource::is_tsc(current) {
         return ok(format!("the kernel's clock does not run on the bare TSC (clock source {current})"));
     }
-    let Some(missing) = missing_guarantees(report) else {
-        return unknown("the CPU's description of its TSC is unknown");
-    };
+    let missing = missing_guarantees(report).ok_or("the CPU's description of its TSC is unknown")?;
     if missing.is_empty() {
         return ok("the CPU or its hypervisor guarantees that the TSC has a constant rate and never stops");
     }
@@ -56,13 +52,13 @@ pub fn tsc_not_invariant(report: &Report) -> Finding {
         "the clock source is {current}, but the CPU does not guarantee an invariant TSC: {}",
         what.join(", and ")
     );
-    warning(summary)
+    Ok(warning(summary)
         .evidence_lines(missing.into_iter().map(|(evidence, _)| evidence))
         .why(
             "the kernel measured the rate at boot. If the rate changes or the TSC stops, all times on the host are wrong, \
              until the kernel notices it and selects another clock source",
         )
-        .fixes(other_than_tsc(report))
+        .fixes(other_than_tsc(report)))
 }
 
 /// Returns what the CPU does not guarantee, as evidence and consequence. `None` if its description is unknown.
@@ -101,11 +97,9 @@ struct Claimed {
 }
 
 /// `tsc-rate-mismatch`: would a server or the kernel use a wrong rate for the counter?
-pub fn tsc_rate_mismatch(report: &Report) -> Finding {
+pub fn tsc_rate_mismatch(report: &Report) -> Judged {
     let tsc = &report.tsc;
-    let Some(&measured) = tsc.frequency_khz.known() else {
-        return unknown("the counter's rate was not measured");
-    };
+    let &measured = tsc.frequency_khz.known().ok_or("the counter's rate was not measured")?;
     // In the output of pg_test_timing the rate in use is the claim, and the calibration is the measured rate.
     let (measured, claims) = match tsc.calibrated_khz {
         Some(calibrated) => (calibrated, vec![in_use(measured, calibrated)]),
@@ -127,10 +121,10 @@ pub fn tsc_rate_mismatch(report: &Report) -> Finding {
     });
     if severity == Severity::Ok {
         let summary = format!("the sources of the counter's rate agree within {:.0} ppm", worst.error_ppm.abs().ceil());
-        return ok(summary).evidence_lines(evidence);
+        return Ok(with_severity(severity, summary).evidence_lines(evidence));
     }
     if worst.source == ClaimSource::KernelRecalibrated.to_string() {
-        return kernel_rate(worst, measured, severity).evidence_lines(evidence);
+        return Ok(kernel_rate(worst, measured, severity).evidence_lines(evidence));
     }
     let summary = format!(
         "the TSC's rate is {:.0} kHz according to {}, but the measured rate is {measured:.0} kHz: times by it are {}",
@@ -139,14 +133,14 @@ pub fn tsc_rate_mismatch(report: &Report) -> Finding {
         wrong_times(measured / worst.khz)
     );
     let finding = with_severity(severity, summary).evidence_lines(evidence);
-    match worst.in_use {
+    Ok(match worst.in_use {
         true => finding
             .why("PostgreSQL 19 divides ticks by this rate, so all times that it measures with the TSC are wrong by that much")
             .fix(system_clock_on_19()),
         false => {
             finding.why("programs that use this rate (a kernel without a reference, a profiler) report wrong times")
         }
-    }
+    })
 }
 
 /// Returns the finding for a kernel that measured another rate than the one that its own clock uses.
@@ -242,7 +236,7 @@ mod tests {
                 ("tsc nonstop_tsc", Severity::Warning, "TSC: its rate may change"),
                 ("tsc", Severity::Warning, "frequency, and it may stop"),
             ] {
-                let finding = tsc_not_invariant(&report("tsc", Some(flags)));
+                let finding = crate::host::check::finding("", tsc_not_invariant(&report("tsc", Some(flags))));
                 assert_eq!(finding.severity, severity, "{flags}");
                 assert!(finding.summary.contains(words), "{flags}: {}", finding.summary);
             }
@@ -251,28 +245,40 @@ mod tests {
         #[test]
         fn another_clock_source_needs_no_guarantee() {
             for current in ["hpet", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"] {
-                assert_eq!(tsc_not_invariant(&report(current, Some("tsc"))).severity, Severity::Ok, "{current}");
+                assert_eq!(
+                    crate::host::check::finding("", tsc_not_invariant(&report(current, Some("tsc")))).severity,
+                    Severity::Ok,
+                    "{current}"
+                );
             }
         }
 
         #[test]
         fn without_flags_the_counters_description_decides() {
             let mut freebsd = report("TSC-low", None);
-            assert_eq!(tsc_not_invariant(&freebsd).severity, Severity::Unknown);
+            assert_eq!(crate::host::check::finding("", tsc_not_invariant(&freebsd)).severity, Severity::Unknown);
             for (invariant, severity) in [(true, Severity::Ok), (false, Severity::Warning)] {
                 freebsd.tsc.invariant = Some(invariant);
-                assert_eq!(tsc_not_invariant(&freebsd).severity, severity);
+                assert_eq!(crate::host::check::finding("", tsc_not_invariant(&freebsd)).severity, severity);
             }
             freebsd.clocksource.current = Fact::unavailable("x");
-            assert_eq!(tsc_not_invariant(&freebsd).severity, Severity::Unknown);
+            assert_eq!(crate::host::check::finding("", tsc_not_invariant(&freebsd)).severity, Severity::Unknown);
         }
 
         #[test]
         fn the_fix_is_another_clock_source_of_this_host() {
             let mut guest = report("tsc", Some("tsc constant_tsc"));
-            assert!(tsc_not_invariant(&guest).fix[0].what.contains("watch"), "{:?}", tsc_not_invariant(&guest).fix);
+            assert!(
+                crate::host::check::finding("", tsc_not_invariant(&guest)).fix[0].what.contains("watch"),
+                "{:?}",
+                crate::host::check::finding("", tsc_not_invariant(&guest)).fix
+            );
             guest.clocksource.available = Fact::Known(vec!["tsc".into(), "kvm-clock".into(), "hpet".into()]);
-            assert!(tsc_not_invariant(&guest).fix[0].what.contains("kvm-clock"), "{:?}", tsc_not_invariant(&guest).fix);
+            assert!(
+                crate::host::check::finding("", tsc_not_invariant(&guest)).fix[0].what.contains("kvm-clock"),
+                "{:?}",
+                crate::host::check::finding("", tsc_not_invariant(&guest)).fix
+            );
         }
     }
 
@@ -293,7 +299,7 @@ mod tests {
                 claims: claims.iter().map(claim).collect(),
                 ..TscReport::unavailable("")
             };
-            tsc_rate_mismatch(&Report { tsc, ..Report::empty(Origin::Measured, "") })
+            crate::host::check::finding("", tsc_rate_mismatch(&Report { tsc, ..Report::empty(Origin::Measured, "") }))
         }
 
         #[test]

@@ -1,9 +1,9 @@
 //! Finding `drift`: did the clocks run at the same rate during the measurement?
 
 use super::clocksource::system_clock_on_19;
-use super::{critical, ok, unknown, warning};
+use super::{Judged, critical, warning, with_severity};
 use crate::human::duration;
-use crate::report::{Drift, DriftStep, Finding, Fix, QUARTZ_PPM, Report, SYSTEM};
+use crate::report::{Drift, DriftStep, Finding, Fix, QUARTZ_PPM, Report, SYSTEM, Severity};
 
 /// Linux lets NTP adjust a clock by at most 500 ppm. A clock that needs almost as much is faulty.
 const NEAR_THE_LIMIT_PPM: f64 = 400.0;
@@ -14,34 +14,32 @@ const MOST_PPM: f64 = 500.0;
 /// Smaller differences come from the errors of the samples, and not from NTP.
 const NOTICEABLE_PPM: f64 = 0.1;
 
-pub fn drift(report: &Report) -> Finding {
+pub fn drift(report: &Report) -> Judged {
     let of = |name: &str| report.drift.iter().find(|drift| drift.clock == name);
     let counter = of(&report.tsc.counter);
     let suspended = of("boottime").map(|drift| drift.steps.as_slice()).unwrap_or_default();
     // The kernel measures a suspend in full seconds, so it can have a length of zero.
     let suspends = report.activity.known().and_then(|activity| activity.suspends).unwrap_or(0);
     if let Some(finding) = counter.and_then(|counter| counter_alarm(counter, suspended, suspends)) {
-        return finding;
+        return Ok(finding);
     }
     if let Some(ntp) = report.host.ntp.known().filter(|ntp| ntp.frequency_ppm.abs() > MOST_PPM) {
-        return beyond_ntp(ntp.frequency_ppm);
+        return Ok(beyond_ntp(ntp.frequency_ppm));
     }
-    let Some(system) = of(SYSTEM) else {
-        return unknown("the drift was not measured");
-    };
+    let system = of(SYSTEM).ok_or("the drift was not measured")?;
     if let Some(step) = system.steps.first() {
         let summary = format!("PostgreSQL's clock jumped by {} against {}", duration(step.by_ns), system.reference);
-        return critical(summary)
+        return Ok(critical(summary)
             .evidence(format!("{:.1} s after the start", step.at_seconds))
-            .why("the duration of an interval that contains the jump is wrong by that much");
+            .why("the duration of an interval that contains the jump is wrong by that much"));
     }
     if system.rate_ppm.abs() - system.uncertainty_ppm > NEAR_THE_LIMIT_PPM {
         let summary =
             format!("NTP adjusts this host's clock by {:+.0} ppm, close to its limit of 500 ppm", system.rate_ppm);
-        return warning(summary)
+        return Ok(warning(summary)
             .evidence(rate(system))
             .why("without NTP this host's clock would run at that wrong rate: its clock source, or the host of this virtual machine, is faulty")
-            .fix(Fix::new("look at the drift that chrony or ntpd reports").command("chronyc tracking"));
+            .fix(Fix::new("look at the drift that chrony or ntpd reports").command("chronyc tracking")));
     }
     let is_adjusted = system.rate_ppm.abs() > system.uncertainty_ppm + NOTICEABLE_PPM;
     let summary = match suspended.first() {
@@ -52,7 +50,7 @@ pub fn drift(report: &Report) -> Finding {
         }
         None => format!("the clocks ran at the same rate within {:.2} ppm", system.uncertainty_ppm.max(0.01)),
     };
-    ok(summary).evidence(rate(system)).evidence_lines(counter.map(rate))
+    Ok(with_severity(Severity::Ok, summary).evidence(rate(system)).evidence_lines(counter.map(rate)))
 }
 
 /// Returns the finding for a correction that no crystal needs.
@@ -128,7 +126,7 @@ mod tests {
     }
 
     fn judged(drifts: Vec<Drift>) -> Finding {
-        super::drift(&Report { drift: drifts, ..Report::empty(Origin::Measured, "") })
+        crate::host::check::finding("", super::drift(&Report { drift: drifts, ..Report::empty(Origin::Measured, "") }))
     }
 
     fn step(by_ns: f64) -> DriftStep {
@@ -150,7 +148,7 @@ mod tests {
         let mut report = Report::empty(Origin::Captured, "");
         for (frequency_ppm, severity) in [(499.0, Severity::Unknown), (-74_443.0, Severity::Warning)] {
             report.host.ntp = Fact::Known(Ntp { synchronized: true, frequency_ppm });
-            let finding = super::drift(&report);
+            let finding = crate::host::check::finding("", super::drift(&report));
             assert_eq!(finding.severity, severity);
             assert_eq!(finding.why.contains("7.4% off"), severity == Severity::Warning, "{finding:?}");
         }
@@ -172,7 +170,10 @@ mod tests {
             let counter = Drift { steps: vec![step(1.1e8); steps], ..drift(COUNTER, 0.0) };
             let activity = Fact::Known(Activity { suspends: Some(suspends), ..Activity::default() });
             let report = Report::empty(Origin::Measured, "");
-            super::drift(&Report { drift: vec![drift(SYSTEM, 0.0), counter], activity, ..report })
+            crate::host::check::finding(
+                "",
+                super::drift(&Report { drift: vec![drift(SYSTEM, 0.0), counter], activity, ..report }),
+            )
         };
         assert_eq!(check_with(1, 0).severity, Severity::Critical);
         let one = check_with(1, 1);

@@ -1,8 +1,8 @@
 //! Finding `clock-gaps`: how much of the time did interruptions take, and what caused them?
 
-use super::{unknown, with_severity};
+use super::{Judged, unknown, with_severity};
 use crate::human::{count, duration, percent};
-use crate::report::{Activity, ClockReport, Finding, Fix, Gaps, INTERRUPTED_SHARE, Origin, Report, Severity};
+use crate::report::{Activity, ClockReport, Fix, Gaps, INTERRUPTED_SHARE, Origin, Report, Severity};
 
 /// In a short measurement, one or two long waits can be chance, for example the start of another program.
 const MIN_WAITS: u64 = 3;
@@ -11,7 +11,7 @@ const MIN_WAITS: u64 = 3;
 const MAIN_CAUSE: f64 = 0.5;
 
 /// `clock-gaps`: how much of the time did interruptions take, and what caused them?
-pub fn clock_gaps(report: &Report) -> Finding {
+pub fn clock_gaps(report: &Report) -> Judged {
     let activity = report.activity.known().copied().unwrap_or_default();
     let system = report.system().filter(|clock| clock.backward_steps == 0);
     let gaps = system.and_then(|clock| clock.gaps);
@@ -31,11 +31,8 @@ pub fn clock_gaps(report: &Report) -> Finding {
     let summary = format!("interruptions took {least}{share} of the time{longest}");
     let is_heavy = if is_output { lost > INTERRUPTED_SHARE } else { is_heavy(gaps, &activity) };
     let severity = if is_heavy { Severity::Warning } else { Severity::Ok };
-    let finding = with_severity(severity, summary).evidence_lines(evidence(system, report.activity.known()));
-    if !is_heavy {
-        return finding;
-    }
-    finding
+    Ok(with_severity(severity, summary)
+        .evidence_lines(evidence(system, report.activity.known()))
         .why(
             "a server on the host loses time in the same way, and EXPLAIN ANALYZE adds it to the node that was running: \
              repeat a measurement before you believe it",
@@ -43,7 +40,7 @@ pub fn clock_gaps(report: &Report) -> Finding {
         .fix(match is_output {
             true => Fix::new("run pg_timing on that host; it shows the cause").command("pg_timing"),
             false => fix(lost, &activity),
-        })
+        }))
 }
 
 /// Returns whether the loss exceeds the limit, without the effect of one or two interruptions.
@@ -138,7 +135,7 @@ mod tests {
         }
 
         fn severity(report: &Report) -> Severity {
-            clock_gaps(report).severity
+            crate::host::check::finding("", clock_gaps(report)).severity
         }
 
         #[test]
@@ -174,12 +171,16 @@ mod tests {
             let gaps = one.clocks[0].gaps.as_mut().unwrap();
             (gaps.count, gaps.largest_ns) = (7, 0.25e9);
             assert_eq!(severity(&one), Severity::Ok);
-            assert!(clock_gaps(&one).summary.contains("30%"), "{:?}", clock_gaps(&one));
+            assert!(
+                crate::host::check::finding("", clock_gaps(&one)).summary.contains("30%"),
+                "{:?}",
+                crate::host::check::finding("", clock_gaps(&one))
+            );
         }
 
         #[test]
         fn the_fix_names_the_cause() {
-            let fix = |report: &Report| clock_gaps(report).fix[0].what.clone();
+            let fix = |report: &Report| crate::host::check::finding("", clock_gaps(report)).fix[0].what.clone();
             assert!(fix(&report(0.5, Some(waited(0.5)))).contains("other processes"));
             let quota = Activity { throttled_ms: Some(2000.0), ..waited(0.5) };
             assert!(fix(&report(0.5, Some(quota))).starts_with("raise the CPU quota"));
@@ -199,7 +200,8 @@ mod tests {
             let mut back = report(0.5, None);
             back.clocks[0].backward_steps = 1;
             assert!(
-                severity(&back) == Severity::Unknown && clock_gaps(&back).summary.starts_with("the clock went back")
+                severity(&back) == Severity::Unknown
+                    && crate::host::check::finding("", clock_gaps(&back)).summary.starts_with("the clock went back")
             );
         }
     }
@@ -211,7 +213,10 @@ mod tests {
             let gaps = Gaps { threshold_ns: 16_000.0, count: 10, total_ns: share * 1e9, largest_ns: 4e6, share };
             let clock =
                 ClockReport { name: SYSTEM.into(), gaps: Some(gaps), reads: 1_000_000, ..ClockReport::default() };
-            clock_gaps(&Report { clocks: vec![clock], ..Report::empty(Origin::PgTestTiming, "") })
+            crate::host::check::finding(
+                "",
+                clock_gaps(&Report { clocks: vec![clock], ..Report::empty(Origin::PgTestTiming, "") }),
+            )
         };
         assert_eq!((at(0.10).severity, at(0.101).severity), (Severity::Ok, Severity::Warning));
         assert_eq!(at(0.883).summary, "interruptions took at least 88% of the time, the longest at least 4 ms");

@@ -1,4 +1,4 @@
-//! The checks: each has the signature `fn(&Report) -> Finding`. Checks of one subject share a file.
+//! The checks: each has the signature `fn(&Report) -> Judged`. Checks of one subject share a file.
 
 mod clocksource;
 mod cost;
@@ -12,10 +12,13 @@ mod wall_clock;
 pub use cost::tsc_slow_if;
 pub use values::differs;
 
-use crate::human::{duration, seconds};
+use crate::human::{capital, duration, seconds};
 use crate::report::{Finding, GOOD_READ_NS, Origin, ReadCostLimits, Report, Severity, Verdict, finding_id as id};
 
-type Check = fn(&Report) -> Finding;
+/// The finding of a check, without its id, or why the check is not possible. A finding that is no alarm needs neither a reason
+/// nor a fix.
+type Judged = Result<Finding, String>;
+type Check = fn(&Report) -> Judged;
 
 /// Every check with its id, a cause before its effects. Findings are shown in this order.
 const CHECKS: &[(&str, Check)] = &[
@@ -47,8 +50,7 @@ pub fn judge(report: &mut Report) {
     // A check may use the findings of the checks before it.
     report.findings = Vec::new();
     for (id, check) in CHECKS {
-        let finding = Finding { id: (*id).into(), ..check(report) };
-        report.findings.push(finding);
+        report.findings.push(finding(id, check(report)));
     }
     conclude(report);
     report.read_cost_limits_ns = Some(ReadCostLimits { warning: GOOD_READ_NS, critical: cost::BAD_NS });
@@ -59,18 +61,25 @@ pub fn conclude(report: &mut Report) {
     report.verdict = verdict(report);
 }
 
-/// Returns a finding without its id, which [`judge`] adds.
+/// Returns the finding with its id.
+fn finding(id: &str, judged: Judged) -> Finding {
+    let mut finding = judged.unwrap_or_else(|why| with_severity(Severity::Unknown, why));
+    if finding.severity < Severity::Warning {
+        (finding.why, finding.fix) = Default::default();
+    }
+    Finding { id: id.into(), ..finding }
+}
+
 fn with_severity(severity: Severity, summary: impl Into<String>) -> Finding {
     Finding::new("", severity, summary)
 }
 
-fn ok(summary: impl Into<String>) -> Finding {
-    with_severity(Severity::Ok, summary)
+fn ok(summary: impl Into<String>) -> Judged {
+    Ok(with_severity(Severity::Ok, summary))
 }
 
-/// Returns a finding that cannot be decided, for the reason `why`.
-fn unknown(why: impl Into<String>) -> Finding {
-    with_severity(Severity::Unknown, why)
+fn unknown(why: impl Into<String>) -> Judged {
+    Err(why.into())
 }
 
 fn warning(summary: impl Into<String>) -> Finding {
@@ -168,12 +177,6 @@ fn consequence(report: &Report) -> Option<String> {
 fn has_tsc_fault(report: &Report) -> bool {
     let is_about_tsc = |name: &str| name.starts_with("tsc-") || name == id::CPU_SKEW || name == id::DRIFT;
     report.findings.iter().any(|finding| finding.severity >= Severity::Warning && is_about_tsc(&finding.id))
-}
-
-/// Returns the text with a capital first letter.
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,14 +1,12 @@
 //! Findings about the kernel's trust in the TSC.
 
 use super::clocksource::{restart, system_clock_on_19};
-use super::{alarm, critical, ok, unknown, warning};
-use crate::report::{
-    ClockReport, Demoted, Fact, Finding, Fix, GOOD_READ_NS, Report, Severity, System, finding_id, traits_of,
-};
+use super::{Judged, alarm, critical, ok, unknown, warning, with_severity};
+use crate::report::{ClockReport, Demoted, Fix, GOOD_READ_NS, Report, Severity, System, finding_id, traits_of};
 use timing_clock::clocksource::is_tsc;
 
 /// `tsc-demoted`: did the kernel demote a TSC that the CPU describes as invariant?
-pub fn tsc_demoted(report: &Report) -> Finding {
+pub fn tsc_demoted(report: &Report) -> Judged {
     let demotion = report.demotion();
     match (report.tsc.invariant, report.tsc.accepted_by_kernel) {
         (_, Some(true)) => return ok("the kernel accepts the counter"),
@@ -37,26 +35,22 @@ pub fn tsc_demoted(report: &Report) -> Finding {
         Some(ns) => ns <= GOOD_READ_NS,
         None => traits_of(current).is_none_or(|traits| !traits.is_slow()),
     };
-    let evidence = evidence(report, demotion);
-    if on_counter && cheap {
-        return ok(summary).evidence_lines(evidence);
-    }
-    warning(summary)
-        .evidence_lines(evidence)
+    let severity = if on_counter && cheap { Severity::Ok } else { Severity::Warning };
+    Ok(with_severity(severity, summary)
+        .evidence_lines(evidence(report, demotion))
         .why("a kernel that does not trust the TSC uses another clock source; most of them are slower hardware")
-        .fixes(fixes(report, demotion))
+        .fixes(fixes(report, demotion)))
 }
 
 fn evidence(report: &Report, demotion: Option<&Demoted>) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Fact::Known(available) = &report.clocksource.available {
-        lines.push(format!("available clock sources, without tsc: {}", available.join(" ")));
-    }
+    // What only this finding says comes first: the screen shows the rest elsewhere.
+    let without_effect = demotion.and_then(|demotion| without_effect(report, demotion));
+    let doubt = demotion.and_then(|d| d.doubt.as_ref()).map(|doubt| format!("the kernel may be wrong: {doubt}"));
+    let available = report.clocksource.available.known();
+    let available = available.map(|names| format!("available clock sources, without tsc: {}", names.join(" ")));
     let reason = demotion.and_then(|d| d.reason.as_ref());
-    lines.extend(reason.map(|reason| format!("kernel log: Marking TSC unstable due to {reason}")));
-    lines.extend(demotion.and_then(|demotion| without_effect(report, demotion)));
-    lines.extend(demotion.and_then(|d| d.doubt.as_ref()).map(|doubt| format!("the kernel may be wrong: {doubt}")));
-    lines
+    let reason = reason.map(|reason| format!("kernel log: Marking TSC unstable due to {reason}"));
+    [without_effect, doubt, available, reason].into_iter().flatten().collect()
 }
 
 /// The clock source of the first seconds. Before Linux 5.5 the watchdog checks it, also with `tsc=reliable`.
@@ -145,10 +139,8 @@ fn restore(report: &Report, demotion: Option<&Demoted>) -> Fix {
 const UNWATCHED: &[&str] = &["tsc=reliable", "tsc=nowatchdog"];
 
 /// `tsc-unchecked`: does a boot parameter stop the kernel from checking the TSC?
-pub fn tsc_unchecked(report: &Report) -> Finding {
-    let Some(parameters) = report.host.boot_parameters.known() else {
-        return unknown("the kernel's boot parameters are unknown");
-    };
+pub fn tsc_unchecked(report: &Report) -> Judged {
+    let parameters = report.host.boot_parameters.known().ok_or("the kernel's boot parameters are unknown")?;
     let Some(parameter) = parameters.iter().find(|word| UNWATCHED.contains(&word.as_str())) else {
         return ok("no boot parameter stops the kernel from checking the TSC");
     };
@@ -158,7 +150,7 @@ pub fn tsc_unchecked(report: &Report) -> Finding {
     let Some(skew) = alarm(report, finding_id::CPU_SKEW) else {
         return ok(format!("{parameter} stops the kernel from checking the TSC; pg_timing found no fault of the TSC"));
     };
-    critical(format!("the CPUs' counters differ, and the kernel does not notice because of {parameter}"))
+    Ok(critical(format!("the CPUs' counters differ, and the kernel does not notice because of {parameter}"))
         .evidence(format!("boot parameter: {parameter}"))
         .evidence(skew.summary.clone())
         .why("without this parameter the kernel would find the skew, demote the TSC, and select a correct clock source")
@@ -166,11 +158,11 @@ pub fn tsc_unchecked(report: &Report) -> Finding {
             Fix::new(format!("remove the boot parameter {parameter} and restart"))
                 .undo(format!("add {parameter} again"))
                 .risk("the kernel will then select a slower clock source"),
-        )
+        ))
 }
 
 /// `tsc-auto-demoted`: would PostgreSQL 19 use a TSC that the kernel does not trust?
-pub fn tsc_auto_demoted(report: &Report) -> Finding {
+pub fn tsc_auto_demoted(report: &Report) -> Judged {
     match (report.tsc.used_by_default, report.tsc.accepted_by_kernel) {
         (Some(true), Some(false)) => {}
         (Some(false), _) | (_, Some(true)) => {
@@ -182,28 +174,27 @@ pub fn tsc_auto_demoted(report: &Report) -> Finding {
     let doubt = report.demotion().and_then(|demotion| demotion.doubt.as_ref());
     let clean = |id: &str| report.findings.iter().any(|f| f.id == id && f.severity == Severity::Ok);
     if let Some(doubt) = doubt.filter(|_| clean(finding_id::CPU_SKEW) && clean(finding_id::TSC_RATE_MISMATCH)) {
-        return ok("PostgreSQL 19 would use the TSC that the kernel demoted, and pg_timing found no fault of the TSC")
-            .evidence(format!("the kernel may have demoted it by mistake: {doubt}"));
+        let summary =
+            "PostgreSQL 19 would use the TSC that the kernel demoted, and pg_timing found no fault of the TSC";
+        let evidence = format!("the kernel may have demoted it by mistake: {doubt}");
+        return Ok(with_severity(Severity::Ok, summary).evidence(evidence));
     }
     let summary = "PostgreSQL 19's timing_clock_source = auto would use the TSC, which the kernel does not trust";
-    warning(summary)
+    Ok(warning(summary)
         .evidence("the CPU has the register TSC_ADJUST: PostgreSQL 19 then uses the TSC, whatever the kernel decided")
         .why("PostgreSQL 19 does not compare the CPUs' counters: its times can jump or have a wrong rate, without a warning")
-        .fix(system_clock_on_19().risk("a read of the clock then costs as much as the system clock"))
+        .fix(system_clock_on_19().risk("a read of the clock then costs as much as the system clock")))
 }
 
 /// `tsc-firmware`: did the firmware change a CPU's counter?
-pub fn tsc_firmware(report: &Report) -> Finding {
-    let kernel = match report.kernel_log() {
-        Ok(kernel) => kernel,
-        Err(why) => return unknown(why),
-    };
+pub fn tsc_firmware(report: &Report) -> Judged {
+    let kernel = report.kernel_log()?;
     if !kernel.firmware_bug {
         return ok("the kernel log shows no change of a counter by the firmware");
     }
-    warning("the firmware changed a CPU's counter, and the kernel corrected it")
+    Ok(warning("the firmware changed a CPU's counter, and the kernel corrected it")
         .why("the firmware may do that again later, for example in a management interrupt or a suspend; then time jumps on that CPU")
-        .fix(Fix::new("update the firmware (BIOS)").risk("needs a restart"))
+        .fix(Fix::new("update the firmware (BIOS)").risk("needs a restart")))
 }
 
 #[cfg(test)]
@@ -224,7 +215,7 @@ mod tests {
             {
                 let demotion = Demoted { at_boot: true, reason: Some(reason.into()), ..Demoted::default() };
                 report.kernel = Fact::Known(KernelReport { demotion: Some(demotion), ..KernelReport::default() });
-                let fix = tsc_demoted(&report).fix;
+                let fix = crate::host::check::finding("", tsc_demoted(&report)).fix;
                 assert!(fix[0].what.contains(words), "{reason}: {fix:?}");
             }
         }

@@ -1,14 +1,14 @@
 //! Findings about the values of clocks: backward steps, coarse steps, and offsets between CPUs.
 
 use super::clocksource::other_clocksource;
-use super::{critical, ok, unknown, warning, with_severity};
+use super::{Judged, critical, ok, unknown, warning, with_severity};
 use crate::human::{count, duration, times};
 use crate::report::{
-    ClockReport, Fact, Finding, Fix, Grade, Report, SETTABLE_CLOCK, SYSTEM, Severity, Skew, VISIBLE_NS, traits_of,
+    ClockReport, Fact, Fix, Grade, Report, SETTABLE_CLOCK, SYSTEM, Severity, Skew, VISIBLE_NS, traits_of,
 };
 
 /// `clock-backward`: did a clock go back?
-pub fn clock_backward(report: &Report) -> Finding {
+pub fn clock_backward(report: &Report) -> Judged {
     // A clock of unknown rate counts, too: a backward step needs no rate.
     let checked = |clock: &&ClockReport| clock.name != SETTABLE_CLOCK && (clock.reads > 0 || clock.backward_steps > 0);
     let read: Vec<&ClockReport> = report.clocks.iter().filter(checked).collect();
@@ -39,13 +39,13 @@ pub fn clock_backward(report: &Report) -> Finding {
             duration(clock.largest_backward_ns)
         )
     };
-    finding
+    Ok(finding
         .evidence_lines(back.iter().filter(|clock| clock.reads > 0).map(evidence))
         .fix(
             Fix::new("in a virtual machine, restart it: a sleep of the host or a migration can break its clocks")
                 .risk("stops everything in it"),
         )
-        .fixes(other_clocksource(report))
+        .fixes(other_clocksource(report)))
 }
 
 /// Returns whether PostgreSQL reads this clock, or a clock that is computed from the same counter.
@@ -67,13 +67,14 @@ fn counter_is_used(report: &Report) -> bool {
 const USELESS_NS: f64 = 1_000_000.0;
 
 /// `clock-coarse`: are the clock's steps too large to time a plan node?
-pub fn clock_coarse(report: &Report) -> Finding {
+pub fn clock_coarse(report: &Report) -> Judged {
     let Some(clock) = report.system() else {
         return coarse_by_clocksource(report, "PostgreSQL's clock was not measured".into());
     };
     if let Some(duration_ns) = clock.stood_still_ns {
         let summary = format!("PostgreSQL's clock stands still: it did not move in {}", duration(duration_ns));
-        return critical(summary).why("EXPLAIN ANALYZE would print 0 for every time").fixes(other_clocksource(report));
+        let finding = critical(summary).why("EXPLAIN ANALYZE would print 0 for every time");
+        return Ok(finding.fixes(other_clocksource(report)));
     }
     let Some((low, high)) = clock.granularity_ns.map(|step| (step, step)).or(clock.granularity_between_ns) else {
         let why = clock.granularity_unavailable.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -90,9 +91,9 @@ pub fn clock_coarse(report: &Report) -> Finding {
         _ if high <= VISIBLE_NS => return ok(format!("PostgreSQL's clock moves in steps of {steps}")),
         _ => return unknown(format!("PostgreSQL's clock moves in steps of {steps}")),
     };
-    with_severity(severity, format!("PostgreSQL's clock is coarse: it moves in steps of {steps}"))
+    Ok(with_severity(severity, format!("PostgreSQL's clock is coarse: it moves in steps of {steps}"))
         .why(COARSE_WHY)
-        .fixes(other_clocksource(report))
+        .fixes(other_clocksource(report)))
 }
 
 const COARSE_WHY: &str =
@@ -100,22 +101,20 @@ const COARSE_WHY: &str =
 
 /// Returns the finding if the step was not measured. The kernel's tick is always coarse. For any other clock source,
 /// `why` is the reason.
-fn coarse_by_clocksource(report: &Report, why: String) -> Finding {
+fn coarse_by_clocksource(report: &Report, why: String) -> Judged {
     let coarse = report.clocksource.current.known().and_then(|name| traits_of(name));
-    match coarse.filter(|traits| traits.grade == Grade::Coarse) {
-        Some(traits) => critical(format!("the kernel's clock source is {}, which is coarse", traits.name))
-            .evidence(format!("{}: {}", traits.name, traits.what))
-            .why(COARSE_WHY)
-            .fixes(other_clocksource(report)),
-        None => unknown(why),
-    }
+    let traits = coarse.filter(|traits| traits.grade == Grade::Coarse).ok_or(why)?;
+    Ok(critical(format!("the kernel's clock source is {}, which is coarse", traits.name))
+        .evidence(format!("{}: {}", traits.name, traits.what))
+        .why(COARSE_WHY)
+        .fixes(other_clocksource(report)))
 }
 
 /// A message between CPUs takes about 100 ns. Wider bounds mean that the CPUs were busy.
 const WIDE_NS: f64 = 10_000.0;
 
 /// `cpu-skew`: do the clocks of the CPUs differ?
-pub fn cpu_skew(report: &Report) -> Finding {
+pub fn cpu_skew(report: &Report) -> Judged {
     let skews = &report.cpus.skew;
     if skews.is_empty() {
         if matches!(&report.cpus.online, Fact::Known(cpus) if cpus.len() == 1) {
@@ -143,17 +142,14 @@ pub fn cpu_skew(report: &Report) -> Finding {
             format!("{clock} differs between CPUs {a} and {b} by at least {:.0} ns", certain(worst).floor())
         }
     };
-    let finding = with_severity(severity, summary).evidence_lines(bad.iter().filter_map(|skew| differs(skew)));
-    if severity == Severity::Ok {
-        return finding;
-    }
-    finding
+    Ok(with_severity(severity, summary)
+        .evidence_lines(bad.iter().filter_map(|skew| differs(skew)))
         .why("a process that moves from one CPU to another sees the time jump by that much, forward or back")
-        .fix(Fix::new("switch the machine off and on again: the firmware sets the counters at power-on, and a restart may not reset them"))
+        .fix(Fix::new("switch the machine off and on again: the firmware sets the counters at power-on, and a restart may not reset them")))
 }
 
 /// Returns the finding if no two CPUs differ for certain.
-fn no_difference(report: &Report) -> Finding {
+fn no_difference(report: &Report) -> Judged {
     let skews = &report.cpus.skew;
     let widest = skews.iter().map(|s| s.low_ns.abs().max(s.high_ns.abs())).fold(0.0, f64::max);
     let missing = report.cpus.skew_unavailable.as_ref();
@@ -223,7 +219,7 @@ mod tests {
                 report.tsc.accepted_by_kernel = Some(counter_is_used);
                 report.tsc.independent = Some(!counter_is_used);
                 report.tsc.used_by_default = Some(false);
-                clock_backward(&report).severity
+                crate::host::check::finding("", clock_backward(&report)).severity
             };
             for (name, if_unused, if_used) in [
                 ("system", Severity::Critical, Severity::Critical),
@@ -243,7 +239,7 @@ mod tests {
             let mut report = Report::empty(Origin::Captured, "");
             report.clocksource.current = Fact::Known(current.into());
             report.clocks = clock.map(|clock| ClockReport { name: SYSTEM.into(), ..clock }).into_iter().collect();
-            clock_coarse(&report)
+            crate::host::check::finding("", clock_coarse(&report))
         }
 
         #[test]
@@ -261,7 +257,7 @@ mod tests {
             let stopped = ClockReport { stood_still_ns: Some(1e9), ..ClockReport::default() };
             let mut report = Report::empty(Origin::Captured, "");
             report.clocks = vec![ClockReport { name: SYSTEM.into(), ..stopped }];
-            assert!(!clock_coarse(&report).fix.is_empty());
+            assert!(!crate::host::check::finding("", clock_coarse(&report)).fix.is_empty());
         }
 
         #[test]

@@ -1,7 +1,7 @@
 //! Captured trees: opens their files, and writes a new one for `check --capture`, safely even if another user changes the tree
 //! or its path meanwhile. The new tree contains nothing that identifies the host.
 //!
-//! A path is resolved only once. All later steps use open directories and names without a slash.
+//! The path of a new tree is resolved only once: all later steps use the open directory, which only its owner can change.
 
 use super::machine::{ASSET_TAG, AZURE_TAG, CapturedCpuid, GVISOR_VERSION};
 use super::{AVAILABLE_CLOCKSOURCE, CURRENT_CLOCKSOURCE, Host, KernelLog, json_path};
@@ -12,9 +12,10 @@ use anyhow::Context;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{Error, ErrorKind, Result, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The flags for reading. With NONBLOCK, a named pipe does not block.
@@ -33,53 +34,8 @@ pub fn open_file(root: &Path, path: &str) -> Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(refused("not a regular file")) }
 }
 
-/// The files of a tree: absolute path on the machine, and contents.
-#[derive(Default)]
-pub struct Files(Vec<(String, String)>);
-
-impl Files {
-    pub fn add(&mut self, path: &str, text: impl Into<String>) {
-        self.0.push((path.into(), text.into()));
-    }
-
-    /// Writes new files into a directory of ours. Symlinks are not followed.
-    pub fn write(&self, root: &OwnedFd) -> Result<()> {
-        for (path, text) in &self.0 {
-            let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-            let parent = parts(above).try_fold(root.try_clone()?, |parent, part| {
-                match rustix::fs::mkdirat(&parent, part, Mode::RWXU) {
-                    Ok(()) | Err(Errno::EXIST) => open(&parent, part),
-                    Err(error) => Err(error.into()),
-                }
-            })?;
-            let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let file = rustix::fs::openat(&parent, name, new, Mode::RUSR | Mode::WUSR)?;
-            File::from(file).write_all(text.as_bytes())?;
-        }
-        Ok(())
-    }
-
-    /// Removes the files that were written, and then empty directories, without following symlinks.
-    pub fn remove(&self, root: &OwnedFd) {
-        for (path, _) in &self.0 {
-            let mut kind = AtFlags::empty();
-            let mut rest = path.as_str();
-            while let Some((above, name)) = rest.rsplit_once('/') {
-                let parent = root.try_clone().and_then(|root| parts(above).try_fold(root, open));
-                _ = parent.map(|parent| rustix::fs::unlinkat(&parent, name, kind));
-                (rest, kind) = (above, AtFlags::REMOVEDIR);
-            }
-        }
-    }
-}
-
-/// Returns the names in an absolute path.
-fn parts(path: &str) -> impl Iterator<Item = &str> {
-    path.split('/').filter(|part| !part.is_empty())
-}
-
 /// Opens a directory, but not through a symlink.
-pub fn open(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd> {
+fn open(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(parent, name, flags, Mode::empty())?)
 }
@@ -117,10 +73,17 @@ impl Target {
         }
     }
 
-    /// Writes the tree. If that fails, nothing of it remains.
-    pub fn write(&self, files: &Files) -> std::result::Result<(), error::Error> {
-        files.write(&self.root).map_err(|e| {
-            files.remove(&self.root);
+    /// Writes the tree. If that fails, nothing of it remains. Nobody else can change the directory, whatever its path is now.
+    fn write(&self, files: &[(String, String)]) -> std::result::Result<(), error::Error> {
+        let root = PathBuf::from(format!("/proc/self/fd/{}", self.root.as_raw_fd()));
+        let write = |(path, text): &(String, String)| {
+            let file = root.join(path.trim_start_matches('/'));
+            DirBuilder::new().recursive(true).mode(0o700).create(file.parent().unwrap_or(&root))?;
+            File::options().write(true).create_new(true).mode(0o600).open(file)?.write_all(text.as_bytes())
+        };
+        files.iter().try_for_each(write).map_err(|e| {
+            let written = root.read_dir().into_iter().flatten().flatten();
+            written.for_each(|entry| _ = std::fs::remove_dir_all(entry.path()));
             failed("write", &self.path, e)
         })
     }
@@ -201,39 +164,37 @@ pub fn write(host: &Host, log: &KernelLog, report: &Report, target: &Target) -> 
     Ok(target.write(&files(host, log, report)?)?)
 }
 
-/// Adds a value that is in no file of the machine, as JSON.
-fn add_json(files: &mut Files, name: &str, value: &impl serde::Serialize) -> anyhow::Result<()> {
-    files.add(&json_path(name), serde_json::to_string_pretty(value).context("JSON")? + "\n");
-    Ok(())
-}
-
-/// Returns the files of the tree.
-fn files(host: &Host, log: &KernelLog, report: &Report) -> anyhow::Result<Files> {
-    let mut files = Files::default();
+/// Returns the files of the tree: absolute path on the machine, and contents.
+fn files(host: &Host, log: &KernelLog, report: &Report) -> anyhow::Result<Vec<(String, String)>> {
+    fn json(name: &str, value: &impl serde::Serialize) -> anyhow::Result<(String, String)> {
+        Ok((json_path(name), serde_json::to_string_pretty(value).context("JSON")? + "\n"))
+    }
+    let mut files = Vec::new();
+    let mut add = |path: &str, text: String| files.push((path.to_string(), text));
     for path in COPIED {
         if let Fact::Known(text) = host.read(path) {
-            files.add(path, text);
+            add(path, text);
         }
     }
     if let Fact::Known(text) = host.cpuinfo() {
-        files.add("/proc/cpuinfo", first_cpu(&text));
+        add("/proc/cpuinfo", first_cpu(&text));
     }
     if let Fact::Known(parameters) = host.boot_parameters() {
-        files.add("/proc/cmdline", parameters.join(" ") + "\n");
+        add("/proc/cmdline", parameters.join(" ") + "\n");
     }
     // Some files can identify the machine. Of these, only the part that is equal on all machines is written.
     if host.read_line(ASSET_TAG) == Fact::Known(AZURE_TAG.into()) {
-        files.add(ASSET_TAG, format!("{AZURE_TAG}\n"));
+        add(ASSET_TAG, format!("{AZURE_TAG}\n"));
     }
     if host.is_gvisor() {
-        files.add("/proc/version", format!("{GVISOR_VERSION}\n"));
+        add("/proc/version", format!("{GVISOR_VERSION}\n"));
     }
     if report.host.platform == Fact::Known("Firecracker".into()) {
-        files.add("/sys/firmware/acpi/tables/DSDT", "FIRECK\n");
+        add("/sys/firmware/acpi/tables/DSDT", "FIRECK\n".into());
     }
     let log = log.entries.known().map(KernelClockLog::lines_about_clocks).unwrap_or_default();
     if !log.is_empty() {
-        files.add("/var/log/dmesg", log.join("\n") + "\n");
+        add("/var/log/dmesg", log.join("\n") + "\n");
     }
     if let Fact::Known(features) = host.features() {
         let cpuid = CapturedCpuid {
@@ -242,12 +203,12 @@ fn files(host: &Host, log: &KernelLog, report: &Report) -> anyhow::Result<Files>
             leaf_16_hz: features.leaf_16_hz,
             hypervisor_hz: features.hypervisor_hz,
         };
-        add_json(&mut files, "cpuid", &cpuid)?;
+        files.push(json("cpuid", &cpuid)?);
     }
     if let Fact::Known(ntp) = &report.host.ntp {
-        add_json(&mut files, "ntp", ntp)?;
+        files.push(json("ntp", ntp)?);
     }
-    add_json(&mut files, "measured", &Measured::of(report))?;
+    files.push(json("measured", &Measured::of(report))?);
     Ok(files)
 }
 
@@ -287,11 +248,10 @@ mod tests {
         }
     }
 
-    fn tree() -> Files {
-        let mut files = Files::default();
-        files.add("/proc/cpuinfo", "a");
-        files.add("/proc/sys/kernel/osrelease", "b");
-        files
+    fn tree() -> Vec<(String, String)> {
+        [("/proc/cpuinfo", "a"), ("/proc/sys/kernel/osrelease", "b")]
+            .map(|(path, text)| (path.into(), text.into()))
+            .into()
     }
 
     fn names(dir: &Path) -> usize {
@@ -336,33 +296,6 @@ mod tests {
         assert_eq!(std::fs::read_to_string(path("shared/tree/proc/cpuinfo")).unwrap(), "a");
     }
 
-    #[test]
-    fn no_symlink_is_followed_and_no_file_is_replaced() {
-        let victim = tempfile::tempdir().unwrap();
-        let key = victim.path().join("cpuinfo");
-        std::fs::write(&key, "secret").unwrap();
-        let attacks: [fn(&Path, &Path); 3] = [
-            |tree, victim| symlink(victim, tree.join("proc")).unwrap(),
-            |tree, victim| {
-                std::fs::create_dir(tree.join("proc")).unwrap();
-                symlink(victim.join("cpuinfo"), tree.join("proc/cpuinfo")).unwrap();
-            },
-            |tree, victim| {
-                std::fs::create_dir(tree.join("proc")).unwrap();
-                std::fs::hard_link(victim.join("cpuinfo"), tree.join("proc/cpuinfo")).unwrap();
-            },
-        ];
-        for attack in attacks {
-            let parent = tempfile::tempdir().unwrap();
-            let root = super::open(CWD, parent.path()).unwrap();
-            attack(parent.path(), victim.path());
-            assert!(tree().write(&root).is_err());
-            tree().remove(&root);
-            assert_eq!(std::fs::read_to_string(&key).unwrap(), "secret");
-            assert_eq!(names(victim.path()), 1);
-        }
-    }
-
     /// Another user has moved our directory away, and given its name to a directory with files.
     #[test]
     fn a_directory_of_another_user_is_neither_written_nor_removed() {
@@ -386,7 +319,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let target = Target::create(&parent.path().join("tree")).unwrap();
         let mut files = tree();
-        files.add("/proc/cpuinfo/x", "a file is no directory");
+        files.push(("/proc/cpuinfo/x".into(), "a file is no directory".into()));
         assert!(target.write(&files).is_err());
         drop(target);
         assert_eq!(names(parent.path()), 0);

@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 #[derive(Clone, Debug)]
 pub struct KernelLog {
     pub entries: Fact<KernelClockLog>,
-    /// whether the user named the log; then it may be from another machine
+    /// whether the user named the log
     pub named: bool,
 }
 
@@ -24,6 +24,11 @@ impl KernelLog {
             false => host.read("/var/log/dmesg"),
         };
         KernelLog { entries: text.map(|text| parse(&text)), named: false }
+    }
+
+    /// Returns the entries, unless the log may be from another machine: a log that the user named on a live machine.
+    pub fn of(&self, host: &Host) -> Option<&KernelClockLog> {
+        self.entries.known().filter(|_| !(self.named && host.is_live()))
     }
 
     /// Parses a log that the user named. Returns an error if it cannot be a log.

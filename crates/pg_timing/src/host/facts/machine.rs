@@ -18,10 +18,8 @@ impl Host {
                 "(none)" => Fact::unavailable("the host has no name"),
                 _ => Fact::Known(name),
             }),
-            kernel: match self.sysctl("kern.osrelease") {
-                Fact::Known(release) => Fact::Known(format!("FreeBSD {release}")),
-                _ => self.read_line("/proc/sys/kernel/osrelease").map(|release| format!("Linux {release}")),
-            },
+            kernel: (self.sysctl("kern.osrelease").map(|release| format!("FreeBSD {release}")))
+                .or_else(|| self.read_line("/proc/sys/kernel/osrelease").map(|release| format!("Linux {release}"))),
             architecture: self.architecture(),
             cpu_model: self.cpu_model(),
             virtualization: self.virtualization(),
@@ -42,10 +40,8 @@ impl Host {
 
     fn cpu_model(&self) -> Fact<String> {
         let model = |text: String| field(&text, "model name").or_else(|| field(&text, "Model")).map(String::from);
-        match self.sysctl("hw.model") {
-            Fact::Known(model) => Fact::Known(model),
-            _ => self.cpuinfo().and_then(|text| Fact::of(model(text), "/proc/cpuinfo has no model name")),
-        }
+        let linux = || self.cpuinfo().and_then(|text| Fact::of(model(text), "/proc/cpuinfo has no model name"));
+        self.sysctl("hw.model").or_else(linux)
     }
 
     /// Returns the architecture. For a captured tree it follows from the fields of /proc/cpuinfo.
@@ -53,14 +49,14 @@ impl Host {
         if self.is_live() {
             return Fact::Known(std::env::consts::ARCH.into());
         }
-        if let Fact::Known(architecture) = self.sysctl("hw.machine_arch") {
-            return Fact::Known(if architecture == "amd64" { "x86_64".into() } else { architecture });
-        }
-        self.cpuinfo().and_then(|text| match (field(&text, "vendor_id"), field(&text, "CPU implementer")) {
-            (Some(_), _) => Fact::Known("x86_64".into()),
-            (None, Some(_)) => Fact::Known("aarch64".into()),
-            (None, None) => Fact::unavailable("/proc/cpuinfo has neither vendor_id nor CPU implementer"),
-        })
+        let linux = |text: String| {
+            let is_arm = field(&text, "CPU implementer").map(|_| "aarch64".into());
+            let name = field(&text, "vendor_id").map(|_| "x86_64".into()).or(is_arm);
+            Fact::of(name, "/proc/cpuinfo has neither vendor_id nor CPU implementer")
+        };
+        self.sysctl("hw.machine_arch")
+            .map(|name| name.replace("amd64", "x86_64"))
+            .or_else(|| self.cpuinfo().and_then(linux))
     }
 
     /// Returns the kernel's description of the CPUs.
@@ -343,21 +339,11 @@ pub fn counters(host: &Host) -> Activity {
 
 /// Returns the activity between two readings of the counters.
 pub fn activity_since(before: &Activity, now: &Activity) -> Activity {
+    // A steal count that is 0 since boot may not be maintained, so it is unknown.
+    let now = Activity { steal_ms: now.steal_ms.filter(|ms| *ms > 0.0), ..*now };
     // Rounded to us.
-    let ms = |now: Option<f64>, before: Option<f64>| Some(((now? - before?).max(0.0) * 1e3).round() / 1e3);
-    let count = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
-    Activity {
-        involuntary_context_switches: now
-            .involuntary_context_switches
-            .saturating_sub(before.involuntary_context_switches),
-        // A steal count that is 0 since boot may not be maintained, so it is unknown.
-        steal_ms: ms(now.steal_ms.filter(|ms| *ms > 0.0), before.steal_ms),
-        suspends: count(now.suspends, before.suspends),
-        period_ms: ms(now.period_ms, before.period_ms),
-        run_delay_ms: ms(now.run_delay_ms, before.run_delay_ms),
-        timeslices: count(now.timeslices, before.timeslices),
-        throttled_ms: ms(now.throttled_ms, before.throttled_ms),
-    }
+    let ms = |now: f64, before: f64| ((now - before).max(0.0) * 1e3).round() / 1e3;
+    now.combine(before, ms, u64::saturating_sub)
 }
 
 /// Parses `/proc/thread-self/schedstat`: run time and run delay in ns, and the number of time slices. Returns the last two.

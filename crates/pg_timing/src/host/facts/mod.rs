@@ -72,10 +72,8 @@ impl Host {
 
     /// Returns the contents without surrounding white space. An empty file is unavailable.
     pub fn read_line(&self, path: &str) -> Fact<String> {
-        match self.read(path) {
-            Fact::Known(text) if text.trim().is_empty() => Fact::unavailable(format!("{path}: empty")),
-            fact => fact.map(|text| text.trim().to_string()),
-        }
+        let line = |text: String| Some(text.trim().to_string()).filter(|line| !line.is_empty());
+        self.read(path).and_then(|text| Fact::of(line(text), format!("{path}: empty")))
     }
 
     /// Returns a value that is in no file of the machine. A captured tree has it as JSON in `pg_timing/`.
@@ -104,18 +102,17 @@ impl Host {
     /// Returns the current and the available clock sources. In a tree of FreeBSD, these are the timecounters that the
     /// kernel can select.
     pub fn clocksource(&self) -> Clocksource {
-        let (current, available, place) = match self.timecounters() {
-            Fact::Known(choice) => {
-                (self.sysctl(TIMECOUNTER), Fact::Known(selectable_timecounters(choice)), TIMECOUNTER)
-            }
-            Fact::Unavailable { .. } => {
-                let names = self.read_line(AVAILABLE_CLOCKSOURCE);
-                let names = names.map(|names| usable_names(names.split_whitespace().map(String::from)));
-                (self.read_line(CURRENT_CLOCKSOURCE), names, CURRENT_CLOCKSOURCE)
-            }
+        let named = |place: &str, name: Fact<String>| {
+            let not_a_name = format!("{place}: not the name of a clock source");
+            name.and_then(|name| Fact::of(is_name(&name).then_some(name), not_a_name))
         };
-        let not_a_name = format!("{place}: not the name of a clock source");
-        let current = current.and_then(|name| Fact::of(is_name(&name).then_some(name), not_a_name));
+        if let Fact::Known(choice) = self.timecounters() {
+            let available = Fact::Known(selectable_timecounters(choice));
+            return Clocksource { current: named(TIMECOUNTER, self.sysctl(TIMECOUNTER)), available, before: None };
+        }
+        let names = self.read_line(AVAILABLE_CLOCKSOURCE);
+        let available = names.map(|names| usable_names(names.split_whitespace().map(String::from)));
+        let current = named(CURRENT_CLOCKSOURCE, self.read_line(CURRENT_CLOCKSOURCE));
         Clocksource { current, available, before: None }
     }
 
@@ -147,9 +144,14 @@ impl Host {
 }
 
 impl Clocksource {
+    /// Returns the current and the available clock sources, if both are known.
+    pub fn known(&self) -> Option<(&String, &Vec<String>)> {
+        self.current.known().zip(self.available.known())
+    }
+
     /// Returns the names of the kernel's clock sources, if they are known.
     pub fn names(&self) -> Option<ClockSources> {
-        Some(ClockSources::new(self.current.known()?.clone(), self.available.known()?.clone()))
+        self.known().map(|(current, available)| ClockSources::new(current.clone(), available.clone()))
     }
 }
 

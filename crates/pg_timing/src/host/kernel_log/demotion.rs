@@ -1,6 +1,6 @@
 //! Finds the demotion of the TSC: its time, its CPU, and its reason by the counters that the kernel printed.
 
-use super::{KernelClockLog, Kind, Message, RateSource, mhz};
+use super::{KernelClockLog, Kind, Message, TSC_RATES};
 use crate::human::duration;
 use crate::report::Demoted;
 use timing_clock::clocksource::is_tsc;
@@ -90,13 +90,12 @@ impl<'a> Event<'a> {
 
     /// Returns what the counters of the TSC and its watchdog show, if the log has enough of them.
     fn compare(&self, log: &KernelClockLog, watchdog: &str, doubt: &mut Option<String>) -> Option<String> {
-        let tsc_mhz = log.rates().filter(|(source, _)| source.is_tsc()).last().map(|(_, mhz)| mhz);
         // The mask gives the sign: a counter that went back was written, whatever difference the kernel printed.
         let ticks = self.ticks(Kind::SourceReading).map(|(ticks, mask)| match ticks > mask / 2 {
             true => ticks as f64 - mask as f64 - 1.0,
             false => ticks as f64,
         });
-        let counted_ns = ticks.zip(tsc_mhz).map(|(ticks, mhz)| ticks * 1e3 / mhz);
+        let counted_ns = ticks.zip(log.mhz(TSC_RATES)).map(|(ticks, mhz)| ticks * 1e3 / mhz);
         let printed: Option<i64> = self.number(Kind::SourceReading, "nsec");
         let skew: Option<i64> = self.number(Kind::Difference, "skew_ns");
         let interval = self.interval(log, watchdog);
@@ -191,5 +190,5 @@ fn hpet_mhz(log: &KernelClockLog) -> Option<f64> {
         let (cycles, ns) = (message.fields.hex("cycles")?, message.fields.number::<u64>("idle_ns")?);
         (cycles > 0 && ns > 0 && message.source() == "hpet").then(|| cycles as f64 * 0.89 / 2.0 / ns as f64 * 1e3)
     };
-    log.of(Kind::Rate(RateSource::Hpet)).find_map(mhz).or_else(|| log.of(Kind::Registered).find_map(registered))
+    log.mhz(&[Kind::HpetRate]).or_else(|| log.of(Kind::Registered).find_map(registered))
 }

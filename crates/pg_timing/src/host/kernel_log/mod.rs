@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 pub use crate::report::MessageLevel as Level;
-pub use table::{Kind, RateSource};
+pub use table::{Kind, TSC_RATES};
 
 /// One message about clocks.
 #[derive(Debug, Clone, PartialEq)]
@@ -196,6 +196,11 @@ impl KernelClockLog {
         self.this_boot().iter().filter(move |message| message.kind == kind)
     }
 
+    /// Returns what the last message of a kind has in a hole of its pattern.
+    pub fn field(&self, kind: Kind, name: &str) -> Option<&str> {
+        self.of(kind).next_back()?.fields.text(name)
+    }
+
     /// Returns the lines about clocks as dmesg prints them. A prefix of syslog would identify the host.
     pub fn lines_about_clocks(&self) -> Vec<String> {
         self.messages.iter().map(Message::line).collect()
@@ -212,12 +217,10 @@ impl KernelClockLog {
         demotion::last(self)
     }
 
-    /// Returns the rates in MHz, in the order of the log.
-    pub fn rates(&self) -> impl Iterator<Item = (RateSource, f64)> {
-        self.this_boot().iter().filter_map(|message| match message.kind {
-            Kind::Rate(source) => Some((source, mhz(message)?)),
-            _ => None,
-        })
+    /// Returns the last rate of these kinds, in MHz.
+    pub fn mhz(&self, kinds: &[Kind]) -> Option<f64> {
+        let rates = self.this_boot().iter().rev().filter(|message| kinds.contains(&message.kind));
+        rates.filter_map(|message| message.fields.number("mhz")).find(|mhz: &f64| *mhz > 0.0 && mhz.is_finite())
     }
 
     /// Returns the clock source of a Linux before 2.6.21 for x86-64, which had no list of clock sources.
@@ -225,9 +228,8 @@ impl KernelClockLog {
     /// "WALL ... GTOD" names the timer of the tick, and then the one that gettimeofday reads. Without GTOD, older
     /// kernels name only the timer of the tick.
     pub fn old_clocksource(&self) -> Option<&'static str> {
-        let timer = self.of(Kind::OldTimer).next_back()?;
-        timer.fields.text("wall")?;
-        match timer.fields.text("timer")? {
+        self.field(Kind::OldTimer, "wall")?;
+        match self.field(Kind::OldTimer, "timer")? {
             "PIT/TSC" | "HPET/TSC" => Some("tsc"),
             "HPET" | "PIT/HPET" => Some("hpet"),
             "PM" => Some("acpi_pm"),
@@ -235,11 +237,6 @@ impl KernelClockLog {
             _ => None,
         }
     }
-}
-
-/// Returns the rate that a message prints.
-fn mhz(message: &Message) -> Option<f64> {
-    message.fields.number("mhz").filter(|mhz: &f64| *mhz > 0.0 && mhz.is_finite())
 }
 
 /// Returns whether a text has a line of a kernel log about clocks.

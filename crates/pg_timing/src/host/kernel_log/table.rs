@@ -12,17 +12,22 @@ pub enum Kind {
     CommandLine,
     /// the number of CPUs
     Cpus,
-    /// the rate of a counter
-    Rate(RateSource),
+    /// the processor's rate; also the TSC's, if no [`Kind::TscRate`] follows
+    CpuRate,
+    TscRate,
+    RefinedRate,
+    /// with `tsc=recalibrate`: the kernel measures and prints the rate, and does not use it
+    RecalibratedRate,
+    HypervisorRate,
+    HpetRate,
     /// a clock source is available from now on
     Registered,
     /// the kernel selects a clock source
     Switched,
     /// names the current clock source
     Current,
-    /// the kernel refuses a requested clock source; `Deferred`: until it is verified
+    /// the kernel refuses a requested clock source
     Refused,
-    Deferred,
     /// the watchdog found a wrong rate
     Skew,
     /// the watchdog's own reading, the reading of the clock source, and their difference
@@ -33,8 +38,6 @@ pub enum Kind {
     CpuSkew,
     /// the watchdog's comparison took too long: the clock source is marked unstable
     ReadBack,
-    /// the watchdog's comparison took too long: it was skipped or repeated
-    CheckSkipped,
     /// a clock source was marked unstable
     Unstable,
     UnstableAfterBoot,
@@ -50,27 +53,8 @@ pub enum Kind {
     Other,
 }
 
-/// The counter that a rate belongs to, and its source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RateSource {
-    /// also the TSC's rate, if no [`RateSource::Tsc`] follows
-    Processor,
-    Tsc,
-    Refined,
-    /// with `tsc=recalibrate`: the kernel measures and prints the rate, and does not use it
-    Recalibrated,
-    Previous,
-    Hypervisor,
-    ArchTimer,
-    Hpet,
-}
-
-impl RateSource {
-    /// Returns whether it is a rate of the TSC that the kernel uses.
-    pub fn is_tsc(self) -> bool {
-        matches!(self, RateSource::Processor | RateSource::Tsc | RateSource::Refined | RateSource::Hypervisor)
-    }
-}
+/// Rates of the TSC that the kernel uses.
+pub const TSC_RATES: &[Kind] = &[Kind::CpuRate, Kind::TscRate, Kind::RefinedRate, Kind::HypervisorRate];
 
 /// One wording of a message.
 pub struct Row {
@@ -105,15 +89,15 @@ pub const TABLE: &[Row] = {
         row(CommandLine, Detail, "Command line: {*line}", ""),
         row(Cpus, Detail, "Brought up {#nodes} node, {#cpus} CPU", ""),
         row(Cpus, Detail, "Brought up {#nodes} nodes, {#cpus} CPU", ""),
-        row(Rate(RateSource::Tsc), Detail, "Detected {.mhz} MHz TSC", "the TSC's rate"),
-        row(Rate(RateSource::Processor), Detail, "Detected {.mhz} MHz processor", "the TSC's rate, unless another one follows"),
-        row(Rate(RateSource::Refined), Detail, "Refined TSC clocksource calibration: {.mhz} MHz", "the TSC's exact rate"),
-        row(Rate(RateSource::Recalibrated), Note, "TSC freq recalibrated by [{by}]: {.mhz} MHz", "the TSC's rate by another timer; the kernel does not use it"),
-        row(Rate(RateSource::Previous), Detail, "Previous calibrated TSC freq: {.mhz} MHz", "the TSC's rate that the kernel uses"),
-        row(Rate(RateSource::Hypervisor), Detail, "TSC freq read from hypervisor : {.mhz} MHz", "the TSC's rate according to the hypervisor"),
-        row(Rate(RateSource::ArchTimer), Detail, "cp15 timer(s) running at {.mhz}MHz", "the counter's rate"),
-        row(Rate(RateSource::ArchTimer), Detail, "cp15 and mmio timer(s) running at {.mhz}MHz", "the counter's rate"),
-        row(Rate(RateSource::Hpet), Detail, "hpet0: {#count} comparators, {#bits}-bit {.mhz} MHz counter", ""),
+        row(TscRate, Detail, "Detected {.mhz} MHz TSC", "the TSC's rate"),
+        row(CpuRate, Detail, "Detected {.mhz} MHz processor", "the TSC's rate, unless another one follows"),
+        row(RefinedRate, Detail, "Refined TSC clocksource calibration: {.mhz} MHz", "the TSC's exact rate"),
+        row(RecalibratedRate, Note, "TSC freq recalibrated by [{by}]: {.mhz} MHz", "the TSC's rate by another timer; the kernel does not use it"),
+        row(Other, Detail, "Previous calibrated TSC freq: {.mhz} MHz", "the TSC's rate that the kernel uses"),
+        row(HypervisorRate, Detail, "TSC freq read from hypervisor : {.mhz} MHz", "the TSC's rate according to the hypervisor"),
+        row(Other, Detail, "cp15 timer(s) running at {.mhz}MHz", "the counter's rate"),
+        row(Other, Detail, "cp15 and mmio timer(s) running at {.mhz}MHz", "the counter's rate"),
+        row(HpetRate, Detail, "hpet0: {#count} comparators, {#bits}-bit {.mhz} MHz counter", ""),
         row(Other, Note, "Warning: TSC freq calibrated by", "the claimed and the measured rate of the TSC differ: one of them is wrong"),
         row(Registered, Detail, "clocksource: {source}: mask: {mask} max_cycles: {cycles}, max_idle_ns: {#idle_ns} ns", ""),
         row(Registered, Detail, "clocksource {source}: mask: {mask} max_cycles: {cycles}, max_idle_ns: {#idle_ns} ns", ""),
@@ -124,7 +108,7 @@ pub const TABLE: &[Row] = {
         row(Current, Note, "kern.timecounter.hardware: {*source}", "FreeBSD's current clock source"),
         // Linux prints this if the watchdog found a fault of another clock source than the current one.
         row(Current, Detail, "'{source}' (not '{marked}') is current clocksource", ""),
-        row(Deferred, Detail, "Override clocksource {source} is not currently HRT", "the requested clock source must be verified first"),
+        row(Other, Detail, "Override clocksource {source} is not currently HRT", "the requested clock source must be verified first"),
         row(Refused, Note, "Override clocksource {source} is unstable and not HRT", "the kernel refuses the requested clock source: it is marked unstable"),
         row(Refused, Note, "Override clocksource {source} is not HRT", "the kernel refuses the requested clock source: it may be too coarse"),
         row(Skew, Fault, "timekeeping watchdog on CPU{#cpu}: Marking clocksource '{source}' as unstable", UNTIL_BOOT),
@@ -141,13 +125,13 @@ pub const TABLE: &[Row] = {
         row(Difference, Detail, "Clocksource '{source}' skewed {#skew_ns} ns ({#ms} ms) over watchdog '{watchdog}' interval of {#interval_ns} ns", ""),
         row(ReadBack, Fault, "timekeeping watchdog on CPU{#cpu}: wd-{source}-wd excessive read-back delay of {#delay_ns}ns", UNTIL_BOOT),
         row(ReadBack, Fault, "timekeeping watchdog on CPU{#cpu}: wd-{source}-wd read-back delay of {#delay_ns}ns, attempt", UNTIL_BOOT),
-        row(CheckSkipped, Note, "timekeeping watchdog on CPU{#cpu}: {watchdog} wd-wd read-back delay of {#delay_ns}ns", SKIPPED),
+        row(Other, Note, "timekeeping watchdog on CPU{#cpu}: {watchdog} wd-wd read-back delay of {#delay_ns}ns", SKIPPED),
         row(ReadBack, Fault, "timekeeping watchdog on CPU{#cpu}: {watchdog} read-back delay of {#delay_ns}ns, attempt", UNTIL_BOOT),
-        row(CheckSkipped, Note, "wd-{source}-wd read-back delay of {#delay_ns}ns, clock-skew test skipped", SKIPPED),
-        row(CheckSkipped, Note, "timekeeping watchdog on CPU{#cpu}: {watchdog} retried {#times} times before success", "harmless: the watchdog was read again, because the first reading took too long"),
-        row(CheckSkipped, Note, "Long readout interval, skipping watchdog check", "harmless: the machine was busy or paused, so the kernel skips this check"),
-        row(CheckSkipped, Note, "Watchdog {watchdog} read timed out", SKIPPED),
-        row(CheckSkipped, Note, "Watchdog remote CPU {#cpu} read timed out", SKIPPED),
+        row(Other, Note, "wd-{source}-wd read-back delay of {#delay_ns}ns, clock-skew test skipped", SKIPPED),
+        row(Other, Note, "timekeeping watchdog on CPU{#cpu}: {watchdog} retried {#times} times before success", "harmless: the watchdog was read again, because the first reading took too long"),
+        row(Other, Note, "Long readout interval, skipping watchdog check", "harmless: the machine was busy or paused, so the kernel skips this check"),
+        row(Other, Note, "Watchdog {watchdog} read timed out", SKIPPED),
+        row(Other, Note, "Watchdog remote CPU {#cpu} read timed out", SKIPPED),
         row(Other, Fault, "CPUs {cpus} ahead of CPU {#cpu} for clocksource", "the clock source differs between these CPUs"),
         row(Other, Fault, "CPUs {cpus} behind CPU {#cpu} for clocksource", "the clock source differs between these CPUs"),
         row(Unstable, Fault, "Marking TSC unstable due to {*reason}", UNTIL_BOOT),

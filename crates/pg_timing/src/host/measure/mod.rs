@@ -114,41 +114,25 @@ pub fn trend((clock, reference): (&str, &str), slew: f64, samples: &[Sample]) ->
     let middle = samples.len() / 2;
     let halves = (rate_without_steps(slew, &samples[..=middle]), rate_without_steps(slew, &samples[middle..]));
     let bend = (halves.0.0 - halves.1.0).abs() - halves.0.1 - halves.1.1;
+    // JSON reads rounded figures back as the same numbers.
+    let round = |x: f64| (x * 1e4).round() / 1e4;
     let step = |pair: &[Sample]| {
         let interval = pair[1].at - pair[0].at;
         DriftStep {
-            at_seconds: pair[1].at / 1e9,
-            by_ns: pair[1].offset - pair[0].offset - rate * interval,
-            error_ns: pair[0].error + pair[1].error + uncertainty * interval,
+            at_seconds: round(pair[1].at / 1e9),
+            by_ns: (pair[1].offset - pair[0].offset - rate * interval).round(),
+            error_ns: (pair[0].error + pair[1].error + uncertainty * interval).ceil(),
         }
     };
     Some(Drift {
         clock: clock.into(),
         reference: reference.into(),
-        rate_ppm: rate * 1e6,
-        uncertainty_ppm: uncertainty * 1e6,
-        bend_ppm: (bend * 1e6).max(0.0),
+        rate_ppm: round(rate * 1e6),
+        uncertainty_ppm: round(uncertainty * 1e6),
+        bend_ppm: round((bend * 1e6).max(0.0)),
         steps: samples.windows(2).filter(|pair| moves_beyond(slew, pair)).map(step).collect(),
-        over_seconds: (last.at - first.at) / 1e9,
+        over_seconds: round((last.at - first.at) / 1e9),
     })
-}
-
-/// Rounds the figures for a report. JSON then reads back as the same numbers.
-pub fn rounded(drift: Drift) -> Drift {
-    let round = |x: f64| (x * 1e4).round() / 1e4;
-    let step = |step: DriftStep| DriftStep {
-        at_seconds: round(step.at_seconds),
-        by_ns: step.by_ns.round(),
-        error_ns: step.error_ns.ceil(),
-    };
-    Drift {
-        rate_ppm: round(drift.rate_ppm),
-        uncertainty_ppm: round(drift.uncertainty_ppm),
-        bend_ppm: round(drift.bend_ppm),
-        steps: drift.steps.into_iter().map(step).collect(),
-        over_seconds: round(drift.over_seconds),
-        ..drift
-    }
 }
 
 /// Returns the rate and its error, as fractions, from the periods between the steps. An interval with a step contains
@@ -166,7 +150,7 @@ fn rate_without_steps(slew: f64, samples: &[Sample]) -> (f64, f64) {
 }
 
 /// Returns whether the offset changed by more than `rate` (a fraction) and the errors of both samples can explain.
-fn moves_beyond(rate: f64, pair: &[Sample]) -> bool {
+pub fn moves_beyond(rate: f64, pair: &[Sample]) -> bool {
     let moved = (pair[1].offset - pair[0].offset).abs();
     moved > rate * (pair[1].at - pair[0].at) + pair[0].error + pair[1].error
 }

@@ -192,20 +192,15 @@ impl Figures<'_> {
 pub fn complete(text: &str, outputs: &[Output], reports: &mut [Report]) {
     let log = kernel_log::parse(text);
     let kernel = survey::kernel_report(&log);
-    let is_only = outputs.len() == 1;
-    let mut stated = clock_sources(text).into_iter().peekable();
-    let (mut current, mut available) = (None, None);
+    let stated = clock_sources(text);
     for (output, report) in outputs.iter().zip(&mut *reports) {
         // Among several outputs, a clock source belongs to those after it.
-        while let Some((_, is_current, names)) = stated.next_if(|stated| is_only || stated.0 < output.position) {
-            *if is_current { &mut current } else { &mut available } = Some(names);
-        }
-        let owned = |names: &Vec<&str>| names.iter().map(|name| (*name).to_string()).collect::<Vec<_>>();
-        if let Some(names) = &current {
-            report.clocksource.current = Fact::Known(names[0].into());
-        }
-        if let Some(names) = &available {
-            report.clocksource.available = Fact::Known(owned(names));
+        let before = |stated: &&Stated| outputs.len() == 1 || stated.position < output.position;
+        for Stated { is_current, names, .. } in stated.iter().filter(before) {
+            match is_current {
+                true => report.clocksource.current = Fact::Known(names[0].into()),
+                false => report.clocksource.available = Fact::Known(names.iter().map(ToString::to_string).collect()),
+            }
         }
         if kernel.recognized_lines > 0 {
             survey::complete(&log, &mut report.host, &mut report.clocksource);
@@ -218,9 +213,16 @@ pub fn complete(text: &str, outputs: &[Output], reports: &mut [Report]) {
     }
 }
 
-/// Returns the clock sources in the text: the position, whether it is the current one, and the names. They are from the output of
-/// cat and grep, and from what echo wrote. A line of several names lists the available ones.
-fn clock_sources(text: &str) -> Vec<(usize, bool, Vec<&str>)> {
+/// The current clock source, or the available ones, in a line of a text.
+struct Stated<'a> {
+    position: usize,
+    is_current: bool,
+    names: Vec<&'a str>,
+}
+
+/// Returns the clock sources in the text. They are from the output of cat and grep, and from what echo wrote. A line of several
+/// names lists the available ones.
+fn clock_sources(text: &str) -> Vec<Stated<'_>> {
     let mut stated = Vec::new();
     // Whether the last file that the text names is that of the available ones.
     let mut of_available: Option<bool> = None;
@@ -234,7 +236,8 @@ fn clock_sources(text: &str) -> Vec<(usize, bool, Vec<&str>)> {
         let echoed = echoed.and_then(|(_, rest)| names(rest.split_whitespace().next()?.trim_matches(['"', '\''])));
         let value = body.rsplit_once("_clocksource:").map_or(body, |(_, value)| value);
         if let Some(names) = echoed.or_else(|| names(value).filter(|_| of_available.is_some())) {
-            stated.push((position, names.len() == 1 && of_available != Some(true), names));
+            let is_current = names.len() == 1 && of_available != Some(true);
+            stated.push(Stated { position, is_current, names });
         }
     }
     stated
@@ -363,7 +366,7 @@ mod tests {
     }
 
     fn found(text: &str) -> Vec<(bool, Vec<&str>)> {
-        clock_sources(text).into_iter().map(|(_, is_current, names)| (is_current, names)).collect()
+        clock_sources(text).into_iter().map(|stated| (stated.is_current, stated.names)).collect()
     }
 
     #[test]

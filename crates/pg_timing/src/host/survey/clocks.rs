@@ -2,7 +2,7 @@
 
 use super::Progress;
 use crate::host::measure::{Budget, COUNTERS, ClockMeter, Clocks, DriftMeter, MAX_SLEW, Outside, Pinned};
-use crate::host::measure::{clocks, measure_step, rate_of, rounded, summarize, timing_cost, trend, without_rate};
+use crate::host::measure::{clocks, measure_step, rate_of, summarize, timing_cost, trend, without_rate};
 use crate::report::{AccessPath, COUNTER, ClockReport, Drift, SYSTEM, Vdso, traits_of};
 use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, REFERENCE_NAME, Rate, System, SystemSyscall};
 use timing_clock::{Posix, Reference, Refused};
@@ -140,29 +140,27 @@ impl Instruments {
     /// Returns the counter's drift, without its measured rate: only changes of the rate and steps remain.
     pub fn counter_drift(&self, rate: Hertz) -> Option<Drift> {
         let samples = self.counter.as_ref().ok()?.samples(rate.nanos(1.0).0);
-        trend((COUNTER, REFERENCE_NAME), MAX_SLEW, &samples).map(rounded)
+        trend((COUNTER, REFERENCE_NAME), MAX_SLEW, &samples)
     }
 
     /// Returns the drift of the kernel's clocks. CLOCK_REALTIME is left out: an administrator may set it, and no interval
     /// is wrong because of that.
     pub fn offset_drifts(&self) -> impl Iterator<Item = Drift> {
         let shown = self.offsets.iter().filter(|offset| offset.clock != "realtime");
-        shown.filter_map(OffsetMeter::trend).map(rounded)
+        shown.filter_map(OffsetMeter::trend)
     }
 
-    /// Returns the figures of each clock. `counter` is the counter's rate, which converts its ticks.
-    pub fn figures(&self, counter: Option<Hertz>) -> Vec<ClockReport> {
+    /// Returns the figures of each clock. `counter` is the counter's rate, which converts its ticks. `clocksource` is the kernel's
+    /// clock source, if it is known and did not change.
+    pub fn figures(&self, counter: Option<Hertz>, clocksource: Option<&str>) -> Vec<ClockReport> {
         let outside = if self.outside_is_counter { counter } else { Some(NANOSECONDS) };
-        let (mut reports, mut costs) = (Vec::new(), Vec::new());
-        for clock in &self.clocks {
-            reports.push(match clock {
-                Ok(meter) => figures(&**meter, counter, outside),
-                Err((name, why)) => ClockReport::unavailable(name, why),
-            });
-            let undisturbed = clock.as_ref().ok().and_then(|meter| meter.record().0.outside.undisturbed());
-            costs.push(undisturbed.zip(outside).map(|(ticks, rate)| rate.nanos(ticks).0));
-        }
-        determine_access(&mut reports, &costs);
+        let cost = |meter: &dyn ClockMeter| Some(outside?.nanos(meter.record().0.outside.undisturbed()?).0);
+        let figures = self.clocks.iter().map(|clock| match clock {
+            Ok(meter) => (figures(&**meter, counter, outside), cost(&**meter)),
+            Err((name, why)) => (ClockReport::unavailable(name, why), None),
+        });
+        let (mut reports, costs): (Vec<_>, Vec<_>) = figures.unzip();
+        determine_access(&mut reports, &costs, clocksource);
         reports
     }
 }
@@ -211,8 +209,10 @@ const INTERPOSED_SHARE: f64 = 1.5;
 
 /// Sets the access path of each clock by its undisturbed read cost, in ns.
 ///
-/// The medians are not reliable: if the machine is slow from time to time, one clock may be affected more than another.
-fn determine_access(clocks: &mut [ClockReport], costs: &[Option<f64>]) {
+/// The medians are not reliable: if the machine is slow from time to time, one clock may be affected more than another. The
+/// costs can mislead, too, but some clock sources are never read by the vDSO.
+fn determine_access(clocks: &mut [ClockReport], costs: &[Option<f64>], clocksource: Option<&str>) {
+    let has_vdso = clocksource.and_then(traits_of).is_none_or(|traits| traits.vdso != Vdso::No);
     let cost = |name| clocks.iter().zip(costs).find(|(clock, _)| clock.name == name).and_then(|(_, cost)| *cost);
     let Some(call) = cost(SYSCALL) else { return };
     let call_median = clocks.iter().find(|clock| clock.name == SYSCALL).and_then(|clock| clock.read_ns);
@@ -223,7 +223,8 @@ fn determine_access(clocks: &mut [ClockReport], costs: &[Option<f64>]) {
     for (clock, cost) in clocks.iter_mut().zip(costs).filter(|(clock, _)| clock.access_path.is_none()) {
         clock.access_path = cost.filter(|_| clock.read_ns.is_some()).map(|cost| match cost / call {
             _ if clock.name == SYSCALL => AccessPath::Syscall,
-            ratio if ratio < SYSCALL_SHARE => AccessPath::Vdso,
+            // The coarse clocks return the time of the kernel's last tick, which the vDSO can read with every clock source.
+            ratio if ratio < SYSCALL_SHARE && (has_vdso || clock.name.ends_with("_coarse")) => AccessPath::Vdso,
             // system_syscall is the system call behind PostgreSQL's clock. Other clocks use others, so a higher cost
             // proves nothing. The undisturbed cost must exceed the median, too: with noise on a busy virtual machine,
             // the undisturbed costs of two equal clocks differed by more than 50%.
@@ -237,19 +238,6 @@ fn determine_access(clocks: &mut [ClockReport], costs: &[Option<f64>]) {
     }
 }
 
-/// Corrects the access paths for clock sources that the vDSO cannot read. On a busy machine the costs can mislead.
-pub fn correct_access(clocks: &mut [ClockReport], clocksource: &str) {
-    if traits_of(clocksource).is_none_or(|traits| traits.vdso != Vdso::No) {
-        return;
-    }
-    // The coarse clocks return the time of the kernel's last tick, which the vDSO can read with every clock source.
-    for clock in clocks.iter_mut().filter(|clock| !clock.name.ends_with("_coarse")) {
-        if clock.access_path == Some(AccessPath::Vdso) {
-            clock.access_path = Some(AccessPath::Syscall);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,7 +247,7 @@ mod tests {
         let medians = [(SYSTEM, 1308.0), ("system_syscall", 2000.0), (COUNTER, 38.0)];
         let mut clocks =
             medians.map(|(name, ns)| ClockReport { name: name.into(), read_ns: Some(ns), ..ClockReport::default() });
-        determine_access(&mut clocks, &costs.map(Some));
+        determine_access(&mut clocks, &costs.map(Some), None);
         clocks[0].access_path
     }
 
@@ -284,13 +272,14 @@ mod tests {
     #[test]
     fn a_device_is_never_read_by_the_vdso() {
         let paths = |clocksource: &str| {
-            let mut clocks = ["system", "rdtsc", "monotonic_coarse"].map(|name| ClockReport {
+            let mut clocks = [SYSTEM, COUNTER, "monotonic_coarse", SYSCALL].map(|name| ClockReport {
                 name: name.into(),
-                access_path: Some(if name == "rdtsc" { AccessPath::Instruction } else { AccessPath::Vdso }),
+                read_ns: Some(100.0),
+                access_path: (name == COUNTER).then_some(AccessPath::Instruction),
                 ..ClockReport::default()
             });
-            correct_access(&mut clocks, clocksource);
-            clocks.map(|clock| clock.access_path.unwrap())
+            determine_access(&mut clocks, &[100.0, 30.0, 100.0, 1000.0].map(Some), Some(clocksource));
+            [0, 1, 2].map(|nth: usize| clocks[nth].access_path.unwrap())
         };
         assert_eq!(paths("hpet"), [AccessPath::Syscall, AccessPath::Instruction, AccessPath::Vdso]);
         assert_eq!(paths("tsc"), [AccessPath::Vdso, AccessPath::Instruction, AccessPath::Vdso]);

@@ -2,7 +2,7 @@
 
 use crate::host::check;
 use crate::host::facts::{Host, KernelLog};
-use crate::host::kernel_log::RateSource;
+use crate::host::kernel_log::{KernelClockLog, Kind};
 use crate::host::measure::{Budget, SkewError, measure_step, skew_between};
 use crate::human::reason;
 use crate::report::{COUNTER, ClaimReport, Cpus, Fact, Report, SYSTEM, Skew, TscReport};
@@ -54,9 +54,8 @@ pub fn judge(
         tsc.postgres19_frequency_khz = postgres.frequency.map(|claim| claim.rate.khz());
         claims = cpu_claims(&features);
     }
-    // Without the kernel's list of clock sources, only its log shows that it rejected the counter. A log that the user
-    // names may be from another machine.
-    if let (None, false, Some(reason)) = (&kernel, log.named && host.is_live(), rejected(report)) {
+    // Without the kernel's list of clock sources, only its log shows that it rejected the counter.
+    if let (None, Some(_), Some(reason)) = (&kernel, log.of(host), rejected(report)) {
         tsc.usable = Some(false);
         tsc.distrust.push(reason);
     }
@@ -119,10 +118,7 @@ fn other_claims(host: &Host, report: &Report, log: &KernelLog, measured: Option<
     claims.extend(sysctl.filter(|hz| *hz > 0.0).map(|hz| Claim::new(ClaimSource::Sysctl, Hertz(hz), Hertz(0.5))));
     // The log's tsc lines and the delay loop describe the TSC, and no other counter.
     if report.host.architecture.known().is_some_and(|name| name == "x86_64") {
-        // With --kernel-log on a live machine, the log may be from another machine.
-        if let (Some(entries), false) = (log.entries.known(), log.named && host.is_live()) {
-            claims.extend(kernel_claims(entries.rates()));
-        }
+        claims.extend(log.of(host).into_iter().flat_map(kernel_claims));
         // If the kernel's delay loop does not use the counter, bogomips do not describe it.
         let describes = |claim: &Claim| measured.is_none_or(|rate| claim.rate.ppm_from(rate).0.abs() < DELAY_LOOP_PPM);
         let bogomips = host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text));
@@ -133,16 +129,13 @@ fn other_claims(host: &Host, report: &Report, log: &KernelLog, measured: Option<
 
 /// Returns the kernel's claims. If the CPU's rate differs from the counter's, the kernel logs both, the CPU's first. The refined
 /// rate replaces the kernel's first calibration.
-fn kernel_claims(rates: impl Iterator<Item = (RateSource, f64)>) -> Vec<Claim> {
-    let rates: Vec<(RateSource, f64)> = rates.collect();
-    let last = |wanted| rates.iter().rfind(|(source, _)| *source == wanted).map(|(_, mhz)| *mhz);
+fn kernel_claims(log: &KernelClockLog) -> Vec<Claim> {
     // The kernel prints MHz with three decimals.
-    let claim = |source, mhz: f64| Claim::new(source, Hertz(mhz * 1e6), Hertz(500.0));
-    let detected = last(RateSource::Tsc).or(last(RateSource::Processor));
-    let detected = detected.map(|mhz| claim(ClaimSource::KernelDetected, mhz));
-    let refined = last(RateSource::Refined).map(|mhz| claim(ClaimSource::KernelRefined, mhz));
-    let recalibrated = last(RateSource::Recalibrated).map(|mhz| claim(ClaimSource::KernelRecalibrated, mhz));
-    refined.or(detected).into_iter().chain(recalibrated).collect()
+    let claim = |source, kind| Some(Claim::new(source, Hertz(log.mhz(&[kind])? * 1e6), Hertz(500.0)));
+    let detected =
+        || [Kind::TscRate, Kind::CpuRate].into_iter().find_map(|kind| claim(ClaimSource::KernelDetected, kind));
+    let used = claim(ClaimSource::KernelRefined, Kind::RefinedRate).or_else(detected);
+    used.into_iter().chain(claim(ClaimSource::KernelRecalibrated, Kind::RecalibratedRate)).collect()
 }
 
 /// The shortest time limit for one clock of a pair. Idle CPUs need 1 to 2 ms.
@@ -172,11 +165,10 @@ pub fn between_cpus(cpus: Cpus, permission: Result<(), Refused>, rate: &Result<R
     // The order is spread over the machine, so that every socket is compared even if time runs out.
     let mut others = rest.to_vec();
     others.sort_by_key(|cpu| (*cpu as u32).wrapping_mul(0x9E37_79B1));
-    let counter = Counter::new()
-        .ok()
-        .zip(rate.as_ref().ok())
-        .map(|(counter, rate)| ComparedClock::new(COUNTER, counter, rate.rate, budget));
-    let system = permission.ok().map(|()| ComparedClock::new(SYSTEM, System::default(), NANOSECONDS, budget));
+    let counter = Counter::new().ok().zip(rate.as_ref().ok());
+    let counter = counter.map(|(counter, rate)| comparison(COUNTER, counter, rate.rate, budget));
+    let system = permission.ok().map(|()| comparison(SYSTEM, System::default(), NANOSECONDS, budget));
+    let comparisons: Vec<Comparison> = counter.into_iter().chain(system).collect();
     let (mut skew, mut failure) = (Vec::new(), None);
     for (nth, &other) in others.iter().enumerate() {
         let share = budget.left().0 / (2 * (others.len() - nth)) as f64;
@@ -185,10 +177,8 @@ pub fn between_cpus(cpus: Cpus, permission: Result<(), Refused>, rate: &Result<R
             failure = Some(if budget.interrupted() { "interrupted" } else { "the time limit was reached" }.into());
             break;
         }
-        let by_counter = counter.as_ref().map(|clock| clock.pair(first, other, budget, limit));
-        let by_system = system.as_ref().map(|clock| clock.pair(first, other, budget, limit));
-        for bounds in by_counter.into_iter().chain(by_system) {
-            match bounds {
+        for compare in &comparisons {
+            match compare(first, other, limit) {
                 Ok(bounds) => skew.push(bounds),
                 Err(why) => failure = Some(why),
             }
@@ -200,42 +190,25 @@ pub fn between_cpus(cpus: Cpus, permission: Result<(), Refused>, rate: &Result<R
     Cpus { skew, skew_unavailable: failure, ..cpus }
 }
 
-/// A clock to compare.
-struct ComparedClock<C> {
-    name: &'static str,
-    clock: C,
-    rate: Hertz,
-    /// in ticks. A reading can be late by one step, so without the step there is no bound.
-    step: Option<f64>,
-}
+/// Returns the bounds of the skew between two CPUs, or why there are none.
+type Comparison<'a> = Box<dyn Fn(usize, usize, Nanos) -> Result<Skew, String> + 'a>;
 
-impl<C: Clock + Sync> ComparedClock<C> {
-    fn new(name: &'static str, clock: C, rate: Hertz, budget: &Budget) -> Self {
-        let step = measure_step(&clock, budget, MIN_PER_PAIR).granularity.step();
-        ComparedClock { name, clock, rate, step }
-    }
-
-    /// Returns the bounds of the skew between CPUs `a` and `b`.
-    fn pair(&self, a: usize, b: usize, budget: &Budget, limit: Nanos) -> Result<Skew, String> {
-        let name = self.name;
-        let step = self.step.ok_or_else(|| format!("{name}: the clock did not move"))?.ceil() as i64;
-        let bounds = skew_between(&self.clock, step, (a, b), budget, limit).map_err(|error| match error {
+/// Returns the comparison of two CPUs by a clock.
+fn comparison<'a>(name: &'a str, clock: impl Clock + Sync + 'a, rate: Hertz, budget: &'a Budget) -> Comparison<'a> {
+    // A reading can be late by one step, so without the step there is no bound.
+    let step = measure_step(&clock, budget, MIN_PER_PAIR).granularity.step();
+    let ns = move |ticks: i64| (rate.nanos(ticks as f64).0 * 10.0).round() / 10.0;
+    Box::new(move |a, b, limit| {
+        let step = step.ok_or_else(|| format!("{name}: the clock did not move"))?.ceil() as i64;
+        let bounds = skew_between(&clock, step, (a, b), budget, limit).map_err(|error| match error {
             SkewError::Cpu(cpu, error) => format!("{name}: CPU {cpu}: {}", reason(&error)),
             SkewError::NoAnswer => format!("{name}: CPUs {a} and {b} did not answer each other in time"),
             SkewError::NoThread(error) => format!("no second thread can be created: {}", reason(&error)),
             SkewError::ThreadFailed => format!("{name}: the thread on CPU {b} failed"),
         })?;
-        let ns = |ticks: i64| (self.rate.nanos(ticks as f64).0 * 10.0).round() / 10.0;
-        Ok(Skew {
-            clock: name.into(),
-            a,
-            b,
-            low_ns: ns(bounds.low),
-            high_ns: ns(bounds.high),
-            moving: bounds.moving,
-            passes: bounds.passes,
-        })
-    }
+        let (low_ns, high_ns) = (ns(bounds.low), ns(bounds.high));
+        Ok(Skew { clock: name.into(), a, b, low_ns, high_ns, moving: bounds.moving, passes: bounds.passes })
+    })
 }
 
 /// The skew is shown in ns, so a coarse rate is enough.
@@ -285,7 +258,7 @@ mod tests {
     #[test]
     fn rates_are_read_from_the_kernel_log() {
         let claims_in = |log: &str| -> Vec<(ClaimSource, f64)> {
-            kernel_claims(parse(log).rates()).iter().map(|claim| (claim.source, claim.rate.0)).collect()
+            kernel_claims(&parse(log)).iter().map(|claim| (claim.source, claim.rate.0)).collect()
         };
         let detected = claims_in("[    0.000053] tsc: Detected 2299.998 MHz processor");
         assert_eq!(detected, [(ClaimSource::KernelDetected, 2_299_998_000.0)]);

@@ -7,14 +7,14 @@ pub(in crate::host) mod counter;
 pub use counter::{between_cpus, known_faults};
 
 use crate::host::facts::{Host, KernelLog, about_clocks, activity_since, counters, selectable_timecounters};
-use crate::host::kernel_log::{KernelClockLog, Kind, Level, Message};
+use crate::host::kernel_log::{KernelClockLog, Kind, Level, Message, TSC_RATES};
 use crate::host::measure;
 use crate::host::measure::Budget;
 use crate::report::{
     ClockReport, Clocksource, Cpus, Fact, HostFacts, KernelMessage, KernelReport, Measured, Origin, Report, SYSTEM,
     Switch,
 };
-use clocks::{Instruments, STEP_TIME, correct_access, is_main};
+use clocks::{Instruments, STEP_TIME, is_main};
 use counter::judge as judge_counter;
 use std::sync::atomic::AtomicBool;
 use timing_clock::clocksource::is_tsc;
@@ -35,11 +35,9 @@ pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progres
     let changed = update_clocksource(host, log, &mut report);
     let measured = instruments.rate();
     let hertz = |rate: &Result<Rate, String>| rate.as_ref().ok().map(|rate| rate.rate);
-    report.clocks = instruments.figures(hertz(&measured));
+    let current = report.clocksource.current.known().filter(|_| !changed).map(String::as_str);
+    report.clocks = instruments.figures(hertz(&measured), current);
     let rate = &if changed { Err("the clock source changed during the measurement".into()) } else { measured };
-    if let (Some(current), false) = (report.clocksource.current.known(), changed) {
-        correct_access(&mut report.clocks, current);
-    }
     report.drift = hertz(rate).and_then(|rate| instruments.counter_drift(rate)).into_iter().collect();
     report.drift.extend(instruments.offset_drifts());
     report.activity = Fact::Known(activity_since(&before, &counters(host)));
@@ -85,7 +83,7 @@ pub fn system_clock(limit: Nanos, stop: &AtomicBool) -> ClockReport {
     let wanted = |name: &str| is_main(name) && name != "rdtscp" && name != "isb_cntvct";
     let instruments = read(wanted, &cpus, &Budget::new(limit, stop), &mut |_| ());
     let rate = instruments.rate().ok().map(|rate| rate.rate);
-    let system = instruments.figures(rate).into_iter().find(|clock| clock.name == SYSTEM);
+    let system = instruments.figures(rate, None).into_iter().find(|clock| clock.name == SYSTEM);
     system.unwrap_or_else(|| ClockReport::unavailable(SYSTEM, "it was not read"))
 }
 
@@ -136,8 +134,7 @@ const NOWHERE: &str = "/dev/null/none";
 pub(in crate::host) fn facts(host: &Host, log: &KernelLog, origin: Origin) -> Report {
     let empty = Report::empty(origin, "not measured");
     let (mut facts, mut clocksource) = (host.facts(), host.clocksource());
-    // With --kernel-log on a live machine, the log may be from another machine.
-    if let (Some(entries), false) = (log.entries.known(), log.named && host.is_live()) {
+    if let Some(entries) = log.of(host) {
         complete(entries, &mut facts, &mut clocksource);
     }
     Report {
@@ -190,10 +187,9 @@ fn messages(boot: &[Message]) -> Vec<KernelMessage> {
 /// Completes facts that are missing if only the log is there: the kernel's version and boot parameters, the last clock source,
 /// FreeBSD's timecounters, and the timer of an old Linux.
 pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut Clocksource) {
-    let field = |kind: Kind, name: &str| log.of(kind).next_back().and_then(|message| message.fields.text(name));
-    fill(&mut facts.kernel, field(Kind::Boot, "version").map(|version| format!("Linux {version}")));
+    fill(&mut facts.kernel, log.field(Kind::Boot, "version").map(|version| format!("Linux {version}")));
     let words = |line: &str| line.split_whitespace().filter(|word| about_clocks(word)).map(String::from).collect();
-    fill(&mut facts.boot_parameters, field(Kind::CommandLine, "line").map(words));
+    fill(&mut facts.boot_parameters, log.field(Kind::CommandLine, "line").map(words));
     let named =
         log.this_boot().iter().flat_map(|message| [message.fields.text("source"), message.fields.text("watchdog")]);
     let hypervisor = named.flatten().find_map(|name| match name {
@@ -242,39 +238,30 @@ const SAME_RATE_PPM: f64 = 50_000.0;
 
 /// Returns why the log cannot be from the host, if a fact contradicts it.
 pub fn other_host(log: &KernelClockLog, host: &Host, facts: &HostFacts, clocksource: &Clocksource) -> Option<String> {
-    let field = |kind: Kind, name: &str| log.of(kind).next_back().and_then(|message| message.fields.text(name));
     let differs = |what: &str, of_log: Option<String>, of_host: Option<String>| {
         let (of_log, of_host) = of_log.zip(of_host).filter(|(of_log, of_host)| of_log != of_host)?;
         Some(format!("its {what} is {of_log}, and that of this host is {of_host}"))
     };
-    let kernel = facts.kernel.known().cloned();
-    let freebsd = log.of(Kind::Timecounter).next().map(|_| "FreeBSD".to_string());
-    let freebsd = freebsd.filter(|_| kernel.as_ref().is_some_and(|kernel| kernel.starts_with("Linux")));
-    let linux = field(Kind::Boot, "version").map(|version| format!("Linux {version}"));
-    let online = host.online_cpus().known().cloned();
+    let kernel = facts.kernel.known();
+    let freebsd = log.of(Kind::Timecounter).next().filter(|_| kernel.is_some_and(|kernel| kernel.starts_with("Linux")));
+    let freebsd = freebsd.map(|_| "FreeBSD".to_string());
+    let linux = log.field(Kind::Boot, "version").map(|version| format!("Linux {version}"));
+    let online = host.online_cpus();
     let cpu = log.this_boot().iter().filter_map(|message| message.fields.number::<usize>("cpu")).max();
-    let cpu = cpu.filter(|cpu| online.as_ref().is_some_and(|online| online.iter().all(|own| own < cpu)));
+    let cpu = cpu.filter(|cpu| online.known().is_some_and(|online| online.iter().all(|own| own < cpu)));
     let now = clocksource.current.known();
     let demoted = now.filter(|now| log.demoted(now));
-    let rate = log.rates().filter(|(source, _)| source.is_tsc()).last().map(|(_, mhz)| mhz);
+    let cpus = log.field(Kind::Cpus, "cpus").map(String::from);
     let own_rate = host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text)).map(|claim| claim.rate);
-    let rates = rate.zip(own_rate).filter(|(mhz, own)| own.ppm_from(Hertz(mhz * 1e6)).0.abs() > SAME_RATE_PPM);
-    let mhz = |mhz: f64| format!("{mhz:.0} MHz");
-    [
-        differs("kernel", linux.or(freebsd), kernel),
-        cpu.map(|cpu| format!("it names CPU {cpu}, which this host does not have")),
-        demoted.map(|now| format!("its kernel marked {now} unstable, and this host uses {now}")),
-        differs("last clock source", last_clocksource(log), now.cloned()),
-        differs(
-            "number of CPUs",
-            field(Kind::Cpus, "cpus").map(String::from),
-            online.map(|online| online.len().to_string()),
-        ),
-        rates.and_then(|(of_log, own)| differs("TSC's rate", Some(mhz(of_log)), Some(mhz(own.0 / 1e6)))),
-    ]
-    .into_iter()
-    .flatten()
-    .next()
+    let rates = log.mhz(TSC_RATES).zip(own_rate);
+    let rates = rates.filter(|(mhz, own)| own.ppm_from(Hertz(mhz * 1e6)).0.abs() > SAME_RATE_PPM);
+    let mhz = |mhz: f64| Some(format!("{mhz:.0} MHz"));
+    differs("kernel", linux.or(freebsd), kernel.cloned())
+        .or_else(|| Some(format!("it names CPU {}, which this host does not have", cpu?)))
+        .or_else(|| demoted.map(|now| format!("its kernel marked {now} unstable, and this host uses {now}")))
+        .or_else(|| differs("last clock source", last_clocksource(log), now.cloned()))
+        .or_else(|| differs("number of CPUs", cpus, online.known().map(|online| online.len().to_string())))
+        .or_else(|| rates.and_then(|(of_log, own)| differs("TSC's rate", mhz(of_log), mhz(own.0 / 1e6))))
 }
 
 #[cfg(test)]

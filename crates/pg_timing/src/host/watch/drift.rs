@@ -5,7 +5,7 @@
 //! by more than a crystal can, it has jumped, or its rate has changed. A second comparison one second later shows which.
 
 use super::{Machine, OffsetStep, Sample, collector, readings};
-use crate::host::measure::{DriftMeter, MAX_WANDER, Sample as Offset};
+use crate::host::measure::{DriftMeter, MAX_WANDER, Sample as Offset, moves_beyond};
 use crate::host::survey::clocks::{NO_SLEW, OffsetMeter};
 use crate::report::{COUNTER, Collector, Cpus, Drift, DriftStep, Fact, Report, Skew};
 use std::time::Instant;
@@ -136,8 +136,8 @@ pub fn steps(offsets: &[OffsetMeter]) -> Vec<OffsetStep> {
     let step = |offset: &OffsetMeter| {
         let samples = offset.meter.samples(1.0);
         let (by_ns, error_ns) = match (offset.trend(), samples.as_slice()) {
-            (Some(trend), [.., last]) => {
-                let step = trend.steps.last().filter(|step| step.at_seconds == last.at / 1e9)?;
+            (Some(trend), [.., before, now]) if moves_beyond(offset.slew, &[*before, *now]) => {
+                let step = trend.steps.last()?;
                 (step.by_ns, step.error_ns)
             }
             (None, [before, now]) if offset.slew <= NO_SLEW => {

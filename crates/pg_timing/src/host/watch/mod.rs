@@ -9,7 +9,7 @@ pub mod tests;
 pub use machine::{LiveMachine, Machine, STOP_CHECK, State};
 
 use crate::host::survey::clocks::Instruments;
-use crate::report::{COUNTER, ClockReport, Clocksource, Collector, CounterRate, Fact, OwnUse, Report};
+use crate::report::{COUNTER, ClockReport, Clocksource, Collector, CounterRate, OwnUse, Report};
 use drift::{CounterWatch, SkewWatch};
 use readings::{ClockReader, Window};
 use std::time::Instant;
@@ -178,10 +178,7 @@ impl<M: Machine> Watch<M> {
     fn read_clocksource(&mut self, sample: &mut Sample) -> Clocksource {
         let start = Instant::now();
         let clocksource = self.machine.clocksource();
-        let error = match &clocksource.current {
-            Fact::Known(_) => None,
-            Fact::Unavailable { unavailable } => Some(unavailable.clone()),
-        };
+        let error = clocksource.current.get().err().map(String::from);
         sample.collectors.push(collector("clocksource", start, error));
         sample.clocksource_change = self.window.add_clocksource(&clocksource);
         clocksource

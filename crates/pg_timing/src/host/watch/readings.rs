@@ -3,7 +3,7 @@
 
 use super::Machine;
 use crate::host::measure::Budget;
-use crate::host::survey::clocks::{Instruments, correct_access};
+use crate::host::survey::clocks::Instruments;
 use crate::report::{Activity, ClockReport, Clocksource, Collector, Fact, Gaps, SYSTEM};
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -66,10 +66,7 @@ impl ClockReader {
         let stop = AtomicBool::new(false);
         let budget = Budget::new(self.limit, &stop);
         let activity = machine.on_cpu(turn, &mut || instruments.read_once(&budget, self.limit));
-        self.figures = instruments.figures(rate);
-        if let Some(current) = current {
-            correct_access(&mut self.figures, current);
-        }
+        self.figures = instruments.figures(rate, current);
         let seconds = start.elapsed().as_secs_f64();
         // A slow clock takes longer than the limit, because each clock is read for at least one block. An interruption takes
         // no CPU time: a pause of seconds must not stop the readings for an hour.
@@ -178,17 +175,13 @@ impl Window {
         if (period_ms - longest_wait_ms) * 1e6 < MIN_PERIOD_NS {
             return Fact::unavailable("the clocks were not read for long enough yet");
         }
-        let sum = |of: fn(&Activity) -> Option<f64>| known.iter().map(|activity| of(activity)).sum::<Option<f64>>();
-        let count = |of: fn(&Activity) -> Option<u64>| known.iter().map(|activity| of(activity)).sum::<Option<u64>>();
+        let sum = known.into_iter().copied().reduce(|a, b| a.combine(&b, |a, b| a + b, |a, b| a + b));
+        let sum = sum.unwrap_or_default();
+        // The longest wait is left out, because it can be chance.
         Fact::Known(Activity {
-            involuntary_context_switches: known.iter().map(|activity| activity.involuntary_context_switches).sum(),
-            steal_ms: sum(|activity| activity.steal_ms),
-            suspends: count(|activity| activity.suspends),
+            run_delay_ms: sum.run_delay_ms.map(|sum| sum - longest_wait_ms),
             period_ms: Some(period_ms),
-            // The longest wait is left out, because it can be chance.
-            run_delay_ms: sum(|activity| activity.run_delay_ms).map(|sum| sum - longest_wait_ms),
-            timeslices: count(|activity| activity.timeslices),
-            throttled_ms: sum(|activity| activity.throttled_ms),
+            ..sum
         })
     }
 }

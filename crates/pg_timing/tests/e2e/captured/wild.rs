@@ -29,7 +29,9 @@ fn words(screen: &str) -> String {
 #[test]
 fn screens_of_all_kernel_logs() {
     for name in super::super::fixtures("kernel_logs") {
-        let (status, screen, _) = check(&file(&name));
+        let empty = tempfile::tempdir().unwrap();
+        let log = fixture("kernel_logs").join(&name);
+        let (status, screen) = super::check(empty.path(), &["--details", "--kernel-log", log.to_str().unwrap()]);
         insta::assert_snapshot!(format!("kernel_log.{name}"), format!("{screen}status {status}\n"));
     }
 }
