@@ -280,7 +280,11 @@ fn shares_of_time(report: &ExplainReport, calls: f64) -> String {
             let parts = [(clock, "clock reads"), (overhead - clock, counting_name(report))];
             let shown = parts.iter().filter(|(percent, _)| *percent > 0.0);
             let shown: Vec<String> = shown.map(|(percent, name)| format!("{percent:.0}% {name}")).collect();
-            format!("{overhead:.0}%{bounds} of the reported time is overhead: {}.", shown.join(", "))
+            // From little to all: an estimate would look more certain than it is.
+            match has_bounds && corrected.low <= 0.0 {
+                true => format!("{low}% to {high}% of the reported time is overhead."),
+                false => format!("{overhead:.0}%{bounds} of the reported time is overhead: {}.", shown.join(", ")),
+            }
         }
     };
     let unexplained = match report.unexplained_share >= 0.005 {
