@@ -3,7 +3,6 @@
 use super::clocksource::{other_than_tsc, system_clock_on_19};
 use super::{Judged, ok, unknown, warning, with_severity};
 use crate::report::{ClaimReport, Finding, Fix, Report, Severity, TscReport};
-use std::cmp::Ordering;
 use timing_clock::ClaimSource;
 
 /// `tsc-denied`: may this process read the counter?
@@ -106,7 +105,7 @@ pub fn tsc_rate_mismatch(report: &Report) -> Judged {
         None => (measured, claims(tsc, measured)),
     };
     let by_error = |a: &&Claimed, b: &&Claimed| {
-        (severity(a), a.error_ppm.abs()).partial_cmp(&(severity(b), b.error_ppm.abs())).unwrap_or(Ordering::Equal)
+        severity(a).cmp(&severity(b)).then(a.error_ppm.abs().total_cmp(&b.error_ppm.abs()))
     };
     let Some(worst) = claims.iter().rev().max_by(by_error) else {
         return ok("no other source states the counter's rate");
