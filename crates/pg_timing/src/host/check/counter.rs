@@ -1,16 +1,15 @@
 //! Findings about the CPU's counter: access, constant rate, and the rates that other sources state.
 
 use super::clocksource::{other_than_tsc, system_clock_on_19};
-use super::{Judged, ok, unknown, warning, with_severity};
+use super::{Judged, ok, warning, with_severity};
 use crate::report::{ClaimReport, Finding, Fix, Report, Severity, TscReport};
 use timing_clock::ClaimSource;
 
 /// `tsc-denied`: may this process read the counter?
 pub fn tsc_denied(report: &Report) -> Judged {
-    match report.tsc.permitted {
-        None => unknown("not determined whether this process may read the counter"),
-        Some(true) => ok("this process may read the CPU's counter"),
-        Some(false) => Ok(warning("this process may not read the CPU's counter (PR_SET_TSC)")
+    match report.tsc.permitted.ok_or("not determined whether this process may read the counter")? {
+        true => ok("this process may read the CPU's counter"),
+        false => Ok(warning("this process may not read the CPU's counter (PR_SET_TSC)")
             .evidence("also denied: every clock that the vDSO reads; only system calls and COARSE clocks work")
             .why("a program under this rule, for example PostgreSQL, is killed when it first reads the clock; these figures are \
                   not valid for a server outside of the sandbox")
@@ -21,13 +20,10 @@ pub fn tsc_denied(report: &Report) -> Judged {
 /// `tsc-absent`: does the CPU have a counter with a constant rate? Never an alarm: if the system clock is slow without it,
 /// `clock-slow` is the alarm.
 pub fn tsc_absent(report: &Report) -> Judged {
-    match report.tsc.invariant {
-        None => unknown("the CPU's description of its counter is unknown"),
-        Some(true) => ok("the CPU has a counter with a constant rate"),
-        Some(false) => {
-            ok("the CPU or the hypervisor offers no TSC with a constant rate, so PostgreSQL 19 uses the system clock")
-        }
-    }
+    ok(match report.tsc.invariant.ok_or("the CPU's description of its counter is unknown")? {
+        true => "the CPU has a counter with a constant rate",
+        false => "the CPU or the hypervisor offers no TSC with a constant rate, so PostgreSQL 19 uses the system clock",
+    })
 }
 
 /// Linux's CPU flags for a constant rate, and for a counter that runs in every power state.
@@ -64,16 +60,13 @@ pub fn tsc_not_invariant(report: &Report) -> Judged {
 fn missing_guarantees(report: &Report) -> Option<Vec<(String, &'static str)>> {
     // FreeBSD has no flags, but a single value.
     let Some(flags) = report.host.cpu_flags.known() else {
-        let not_invariant =
-            ("the TSC is not invariant".to_string(), "its rate may change, or it may stop while the CPU is idle");
-        return report.tsc.invariant.map(|invariant| if invariant { vec![] } else { vec![not_invariant] });
+        let what = "its rate may change, or it may stop while the CPU is idle";
+        let missing = (!report.tsc.invariant?).then(|| ("the TSC is not invariant".to_string(), what));
+        return Some(missing.into_iter().collect());
     };
     let has = |name: &str| flags.iter().any(|flag| flag == name);
-    if has(GUARANTEED) {
-        return Some(Vec::new());
-    }
-    let evidence = |(flag, what)| (format!("/proc/cpuinfo has no flag {flag}"), what);
-    Some([CONSTANT, NONSTOP].into_iter().filter(|(flag, _)| !has(flag)).map(evidence).collect())
+    let missing = [CONSTANT, NONSTOP].into_iter().filter(|(flag, _)| !has(GUARANTEED) && !has(flag));
+    Some(missing.map(|(flag, what)| (format!("/proc/cpuinfo has no flag {flag}"), what)).collect())
 }
 
 /// 0.1%. No reader of a plan sees a smaller difference. The errors of quartz crystals (100 ppm), of a quick calibration

@@ -155,14 +155,11 @@ pub fn tsc_unchecked(report: &Report) -> Judged {
 
 /// `tsc-auto-demoted`: would PostgreSQL 19 use a TSC that the kernel does not trust?
 pub fn tsc_auto_demoted(report: &Report) -> Judged {
-    match (report.tsc.used_by_default, report.tsc.accepted_by_kernel) {
-        (Some(true), Some(false)) => {}
-        (Some(false), _) | (_, Some(true)) => {
-            let summary = "PostgreSQL 19's timing_clock_source = auto does not use a TSC that the kernel distrusts";
-            return ok(summary);
-        }
-        _ => return unknown("not determined whether PostgreSQL 19 and the kernel use the TSC"),
+    if report.tsc.used_by_default == Some(false) || report.tsc.accepted_by_kernel == Some(true) {
+        return ok("PostgreSQL 19's timing_clock_source = auto does not use a TSC that the kernel distrusts");
     }
+    let both = report.tsc.used_by_default.and(report.tsc.accepted_by_kernel);
+    both.ok_or("not determined whether PostgreSQL 19 and the kernel use the TSC")?;
     let doubt = report.demotion().and_then(|demotion| demotion.doubt.as_ref());
     let clean = |id: &str| report.findings.iter().any(|f| f.id == id && f.severity == Severity::Ok);
     if let Some(doubt) = doubt.filter(|_| clean(finding_id::CPU_SKEW) && clean(finding_id::TSC_RATE_MISMATCH)) {

@@ -284,11 +284,12 @@ fn frequency_ppm(freq: f64, tick: f64) -> f64 {
 
 impl Host {
     /// Returns the kernel's state of NTP, or the state in a captured tree.
-    #[cfg(any(target_os = "linux", target_os = "android"))]
     fn ntp(&self) -> Fact<Ntp> {
-        if !self.is_live() {
-            return self.captured_json("ntp");
-        }
+        if self.is_live() { Host::own_ntp() } else { self.captured_json("ntp") }
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn own_ntp() -> Fact<Ntp> {
         // SAFETY: an all-zero timex is valid. modes = 0 reads the state and changes nothing.
         let mut timex: libc::timex = unsafe { std::mem::zeroed() };
         // SAFETY: `timex` is writable.
@@ -301,10 +302,9 @@ impl Host {
         }
     }
 
-    /// Returns the state in a captured tree. This system is not supported.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    fn ntp(&self) -> Fact<Ntp> {
-        if self.is_live() { Fact::unavailable("available only on Linux") } else { self.captured_json("ntp") }
+    fn own_ntp() -> Fact<Ntp> {
+        Fact::unavailable("available only on Linux")
     }
 }
 

@@ -71,13 +71,9 @@ pub struct Watch<M> {
     samples: u64,
     state: State,
     reader: ClockReader,
-    /// whether the counter was not judged since the facts were read
-    facts_are_new: bool,
-    /// the rate with which the counter was judged
-    judged: Option<Rate>,
+    /// the rate with which the counter was judged since the facts were read
+    judged: Option<Option<Rate>>,
     log_readable: bool,
-    /// whether the facts must be read again
-    facts_are_old: bool,
     /// duration of the pauses between two readings in one sample
     requested_s: f64,
 }
@@ -95,10 +91,8 @@ impl<M: Machine> Watch<M> {
             samples: 0,
             state: machine.state(),
             reader: ClockReader::new(interval_s),
-            facts_are_new: true,
             judged: None,
             log_readable: true,
-            facts_are_old: false,
             requested_s: 0.0,
             facts,
             machine,
@@ -124,14 +118,14 @@ impl<M: Machine> Watch<M> {
     pub fn sample(&mut self) -> Sample {
         let mut sample = Sample { at: self.machine.unix_time(), ..Sample::default() };
         let clocksource = self.read_clocksource(&mut sample);
-        self.read_kernel_log(&mut sample);
+        let is_log_other = self.read_kernel_log(&mut sample);
         let before = std::mem::replace(&mut self.state, self.machine.state());
         self.state.compare(&before, &mut sample);
         let changed = sample.clocksource_change.is_some() || sample.restored.is_some();
         let is_due = self.samples.is_multiple_of(FACTS_EVERY);
-        if changed || !sample.messages.is_empty() || std::mem::take(&mut self.facts_are_old) || is_due {
+        if changed || !sample.messages.is_empty() || is_log_other || is_due {
             self.facts = self.machine.facts();
-            self.facts_are_new = true;
+            self.judged = None;
         }
         // The previous instruments see what happened since the last sample, for example a suspend after which the kernel uses
         // another clock source.
@@ -183,15 +177,14 @@ impl<M: Machine> Watch<M> {
         clocksource
     }
 
-    fn read_kernel_log(&mut self, sample: &mut Sample) {
+    /// Returns whether the log is readable again, or not any more. It then has old messages that no event reports.
+    fn read_kernel_log(&mut self, sample: &mut Sample) -> bool {
         let start = Instant::now();
         let messages = self.machine.kernel_messages();
-        let readable = messages.is_ok();
+        let was_readable = std::mem::replace(&mut self.log_readable, messages.is_ok());
         sample.collectors.push(collector("kernel_log", start, messages.as_ref().err().cloned()));
         sample.messages = messages.unwrap_or_default();
-        // A log that is readable again has old messages that no event reports.
-        self.facts_are_old |= readable != self.log_readable;
-        self.log_readable = readable;
+        was_readable != self.log_readable
     }
 
     /// Compares the kernel's clocks with each other. Returns the duration in seconds.
@@ -242,10 +235,10 @@ impl<M: Machine> Watch<M> {
     /// Judges the counter if the facts or its rate changed. That takes milliseconds on a host with many CPUs.
     fn judge_counter(&mut self) {
         let rate = self.counter.rate;
-        if std::mem::take(&mut self.facts_are_new) || drift::is_new(rate, self.judged) {
+        if self.judged.is_none_or(|judged| drift::is_new(rate, judged)) {
             let measured = rate.ok_or_else(|| "not measured yet".to_string());
             self.facts.tsc = self.machine.judge_counter(&self.facts, &measured);
-            self.judged = rate;
+            self.judged = Some(rate);
         }
     }
 
