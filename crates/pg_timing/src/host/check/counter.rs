@@ -2,7 +2,7 @@
 
 use super::clocksource::{other_than_tsc, system_clock_on_19};
 use super::{Judged, ok, warning, with_severity};
-use crate::report::{ClaimReport, Finding, Fix, Report, Severity, TscReport};
+use crate::report::{Finding, Fix, Report, Severity};
 use timing_clock::ClaimSource;
 
 /// `tsc-denied`: may this process read the counter?
@@ -93,10 +93,23 @@ pub fn tsc_rate_mismatch(report: &Report) -> Judged {
     let tsc = &report.tsc;
     let &measured = tsc.frequency_khz.known().ok_or("the counter's rate was not measured")?;
     // In the output of pg_test_timing the rate in use is the claim, and the calibration is the measured rate.
-    let (measured, claims) = match tsc.calibrated_khz {
-        Some(calibrated) => (calibrated, vec![in_use(measured, calibrated)]),
-        None => (measured, claims(tsc, measured)),
-    };
+    let in_use = tsc.calibrated_khz.map(|calibrated| Claimed {
+        source: "PostgreSQL 19's frequency in use".into(),
+        khz: measured,
+        // PostgreSQL's own measure, which is also the error of the times
+        error_ppm: (calibrated - measured) / measured * 1e6,
+        noise_ppm: 10.0 * VISIBLE_PPM,
+        in_use: true,
+    });
+    let others = tsc.claims.iter().map(|claim| Claimed {
+        source: claim.source.clone(),
+        khz: claim.frequency_khz,
+        error_ppm: (claim.frequency_khz - measured) / measured * 1e6,
+        noise_ppm: VISIBLE_PPM.max(claim.rounding_ppm),
+        in_use: tsc.postgres19_frequency_khz == Some(claim.frequency_khz),
+    });
+    let claims: Vec<Claimed> = in_use.into_iter().chain(others).collect();
+    let measured = tsc.calibrated_khz.unwrap_or(measured);
     let by_error = |a: &&Claimed, b: &&Claimed| {
         severity(a).cmp(&severity(b)).then(a.error_ppm.abs().total_cmp(&b.error_ppm.abs()))
     };
@@ -155,28 +168,6 @@ fn kernel_rate(recalibrated: &Claimed, used: f64, severity: Severity) -> Finding
             .undo("remove the boot parameter and restart")
             .risk("the restart stops everything on this machine; if the other timer is wrong, the clock becomes wrong"),
         )
-}
-
-fn claims(tsc: &TscReport, measured: f64) -> Vec<Claimed> {
-    let claim = |claim: &ClaimReport| Claimed {
-        source: claim.source.clone(),
-        khz: claim.frequency_khz,
-        error_ppm: (claim.frequency_khz - measured) / measured * 1e6,
-        noise_ppm: VISIBLE_PPM.max(claim.rounding_ppm),
-        in_use: tsc.postgres19_frequency_khz == Some(claim.frequency_khz),
-    };
-    tsc.claims.iter().map(claim).collect()
-}
-
-fn in_use(khz: f64, calibrated: f64) -> Claimed {
-    Claimed {
-        source: "PostgreSQL 19's frequency in use".into(),
-        khz,
-        // PostgreSQL's own measure, which is also the error of the times
-        error_ppm: (calibrated - khz) / khz * 1e6,
-        noise_ppm: 10.0 * VISIBLE_PPM,
-        in_use: true,
-    }
 }
 
 /// Returns how wrong times are: a time is ticks divided by the rate, so `factor` is the true rate divided by the used one.

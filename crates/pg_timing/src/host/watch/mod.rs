@@ -154,9 +154,7 @@ impl<M: Machine> Watch<M> {
     /// Reads the clocks once more, after a pause, to confirm what the sample showed. The figures are those of the calmer of
     /// both readings.
     pub fn confirm(&mut self, sample: &mut Sample) {
-        let pause_s = (self.interval_s / 4.0).min(CONFIRM_AFTER_S);
-        self.requested_s += pause_s;
-        self.machine.sleep(pause_s);
+        pause(&mut self.machine, self.interval_s, &mut self.requested_s);
         let first = self.reader.figures.clone();
         self.reader.make_due();
         self.read_clocks(sample);
@@ -206,13 +204,7 @@ impl<M: Machine> Watch<M> {
         if let Ok(meter) = &mut self.instruments.counter {
             meter.sample();
             let explained = sample.suspends > 0 || sample.suspended_s.is_some();
-            let pause_s = (self.interval_s / 4.0).min(CONFIRM_AFTER_S);
-            let pause = || {
-                self.requested_s += pause_s;
-                let start_s = self.machine.monotonic_s();
-                self.machine.sleep(pause_s);
-                paused_s += self.machine.monotonic_s() - start_s;
-            };
+            let pause = || paused_s += pause(&mut self.machine, self.interval_s, &mut self.requested_s);
             self.counter.evaluate(meter, explained, pause, sample);
         }
         let seconds = offsets_s + self.machine.monotonic_s() - start_s - paused_s;
@@ -257,6 +249,15 @@ impl<M: Machine> Watch<M> {
 
 /// A confirmation comes this much later. Another program that disturbs a reading has then often ended.
 const CONFIRM_AFTER_S: f64 = 1.0;
+
+/// Waits before a confirmation. Returns the duration in seconds.
+fn pause(machine: &mut impl Machine, interval_s: f64, requested_s: &mut f64) -> f64 {
+    let pause_s = (interval_s / 4.0).min(CONFIRM_AFTER_S);
+    *requested_s += pause_s;
+    let start_s = machine.monotonic_s();
+    machine.sleep(pause_s);
+    machine.monotonic_s() - start_s
+}
 
 /// Returns the record of a collector that began at `start`.
 fn collector(name: &'static str, start: Instant, error: Option<String>) -> Collector {
