@@ -103,7 +103,11 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
         (true, _) => print(&document::nagios::check(&report, &thresholds))?,
         (false, Format::Text) => {
             let document = document::host::document(&report);
-            show(&if arguments.details { document } else { document.brief(&with_details("check")) })?;
+            // The captured figures need no second measurement.
+            let root = arguments.root.as_deref().or(arguments.capture.as_deref());
+            let paths = [(" --root ", root), (" --kernel-log ", arguments.kernel_log.as_deref())];
+            let command = with_details(if arguments.long { "check --long" } else { "check" }, &paths);
+            show(&if arguments.details { document } else { document.brief(&command) })?;
         }
         (false, Format::Json) => print(&crate::json::json(&report))?,
     }

@@ -20,6 +20,7 @@ use crate::document::text::{Output, text};
 use crate::error::Error;
 use crate::escape;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::Path;
 
 /// The exit status after a usage error, and of a command that did not do its work.
 const NOT_DONE: u8 = 3;
@@ -47,11 +48,12 @@ fn output() -> Output {
     }
 }
 
-/// Returns the command that was typed, with `--details`, as a shell reads it.
-fn with_details(name: &str) -> String {
-    let typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    let options = typed.enumerate().filter(|(nth, word)| *nth > 0 || word != name).map(|(_, word)| quoted(&word));
-    [format!("pg_timing {name} --details")].into_iter().chain(options).collect::<Vec<_>>().join(" ")
+/// Returns a command with `--details` and with the paths that were given, as a shell reads it.
+fn with_details(command: &str, paths: &[(&str, Option<&Path>)]) -> String {
+    let paths = paths
+        .iter()
+        .filter_map(|(option, path)| Some(format!("{option}{}", quoted(&path.as_ref()?.to_string_lossy()))));
+    format!("pg_timing {command} --details") + &paths.collect::<String>()
 }
 
 /// Returns a word in quotes, if a shell would change it.
@@ -205,6 +207,8 @@ mod tests {
 
     #[test]
     fn words_that_a_shell_would_change_have_quotes() {
+        let paths = [(" --root ", Some(Path::new("a b"))), (" --kernel-log ", None)];
+        assert_eq!(with_details("check", &paths), "pg_timing check --details --root 'a b'");
         let words = ["--root", "a b", "it's", ""].map(quoted);
         assert_eq!(words, ["--root", "'a b'", r"'it'\''s'", "''"]);
     }

@@ -51,7 +51,7 @@ pub fn run(arguments: ReadArguments) -> anyhow::Result<u8> {
     // Each output of pg_test_timing becomes one document.
     print(&match arguments.format {
         Format::Text => {
-            let command = with_details("read");
+            let command = with_details("read", &[(" ", Some(&arguments.file))]);
             let screen = |report| {
                 let document = document::host::document(report);
                 document::text::text(&if arguments.details { document } else { document.brief(&command) }, output())

@@ -7,6 +7,7 @@ use crate::report::{
     AccessPath, ClaimReport, ClockReport, Finding, Fix, KernelMessage, KernelReport, MessageLevel, Origin, Report,
     SYSTEM, Severity, Skew, finding_id,
 };
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// The columns of the names beside facts.
@@ -103,17 +104,17 @@ fn measured(report: &Report) -> String {
 
 /// Returns the warnings and critical findings. A fix of several findings is shown once. The consequences of a demoted TSC
 /// belong to its finding.
-fn alarms<'a>(report: &'a Report) -> Vec<Block> {
+fn alarms(report: &Report) -> Vec<Block> {
     let alarms: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= Severity::Warning).collect();
     let demoted = alarms.iter().any(|f| f.id == finding_id::TSC_DEMOTED);
     let is_consequence = |f: &&Finding| demoted && finding_id::CONSEQUENCES_OF_TSC_DEMOTED.contains(&f.id.as_str());
     let (consequences, shown): (Vec<&Finding>, Vec<&Finding>) = alarms.into_iter().partition(is_consequence);
-    let mut fixes: Vec<&'a Fix> = Vec::new();
-    let block = |finding: &'a Finding| {
-        let new: Vec<&'a Fix> = finding.fix.iter().filter(|fix| !fixes.contains(fix)).collect();
-        fixes.extend(&new);
+    let mut fixes: Vec<Fix> = Vec::new();
+    let block = |finding: &Finding| {
+        let mut finding = finding.clone();
+        finding.fix.retain(|fix| !fixes.contains(fix));
+        fixes.extend_from_slice(&finding.fix);
         let below = consequences.iter().filter(|_| finding.id == finding_id::TSC_DEMOTED);
-        let finding = Finding { fix: new.into_iter().cloned().collect(), ..finding.clone() };
         let below = below.map(|finding| (*finding).clone()).collect();
         let brief = Block::Finding(brief(&finding), Vec::new());
         Block::detailed(Block::Finding(finding, below), brief)
@@ -123,9 +124,10 @@ fn alarms<'a>(report: &'a Report) -> Vec<Block> {
 
 /// Returns a finding without its reason, its risks and all evidence but the first, which is the most convincing.
 fn brief(finding: &Finding) -> Finding {
-    let fix = finding.fix.iter().map(|fix| Fix { risk: None, ..fix.clone() }).collect();
-    let evidence = finding.evidence.iter().take(1).cloned().collect();
-    Finding { why: String::new(), evidence, fix, ..finding.clone() }
+    let mut brief = Finding { why: String::new(), ..finding.clone() };
+    brief.evidence.truncate(1);
+    brief.fix.iter_mut().for_each(|fix| fix.risk = None);
+    brief
 }
 
 /// Returns the checks that were not possible. An output of pg_test_timing has too little for most of them.
@@ -286,10 +288,8 @@ fn tsc(report: &Report, is_brief: bool) -> Option<String> {
     let calibrated = tsc.calibrated_khz.map(khz);
     parts.extend(calibrated.map(|khz| format!("{khz} by PostgreSQL's own calibration, which may be 1000 ppm off")));
     if report.origin != Origin::PgTestTiming && tsc.counter == "rdtsc" {
-        parts.extend(tsc.used_by_default.map(|by_default| match by_default {
-            true => "PostgreSQL 19 uses it by default".to_string(),
-            false => "PostgreSQL 19 does not use it by default".to_string(),
-        }));
+        let uses = tsc.used_by_default.map(|by_default| if by_default { "uses" } else { "does not use" });
+        parts.extend(uses.map(|uses| format!("PostgreSQL 19 {uses} it by default")));
     }
     Some(parts.join("; "))
 }
@@ -363,8 +363,8 @@ fn kernel_log(report: &Report) -> Option<Block> {
     let other = kernel.other_host.as_ref();
     let other =
         other.map(|why| format!("this log is from another host: {why}. It is judged alone, and nothing was measured"));
-    let summary = other.or_else(|| (!kernel.has_notes()).then(|| summary(report, kernel)));
-    let messages = if kernel.has_notes() { important(&kernel.messages) } else { Vec::new() };
+    let messages = important(&kernel.messages);
+    let summary = other.or_else(|| messages.is_empty().then(|| summary(report, kernel)));
     let first_fault = messages.iter().find(|message| message.level == MessageLevel::Fault);
     let all = |is_brief| {
         // The first fault explains the messages after it.
@@ -391,15 +391,13 @@ const MOST_MESSAGES: usize = 6;
 
 /// Returns faults and notes, and the clock sources after them.
 fn important(messages: &[KernelMessage]) -> Vec<&KernelMessage> {
-    let first = messages.iter().position(|message| message.level >= MessageLevel::Note).unwrap_or(0);
-    let mut shown: Vec<&KernelMessage> = messages[first..].iter().collect();
+    let from_first = messages.iter().skip_while(|message| message.level < MessageLevel::Note);
+    let mut shown: Vec<(usize, &KernelMessage)> = from_first.enumerate().collect();
     // The level decides first, and then the order.
-    while shown.len() > MOST_MESSAGES {
-        let lowest = shown.iter().map(|message| message.level).min();
-        let Some(at) = shown.iter().rposition(|message| Some(message.level) == lowest) else { break };
-        shown.remove(at);
-    }
-    shown
+    shown.sort_by_key(|(_, message)| Reverse(message.level));
+    shown.truncate(MOST_MESSAGES);
+    shown.sort_by_key(|(nth, _)| *nth);
+    shown.into_iter().map(|(_, message)| message).collect()
 }
 
 fn summary(report: &Report, kernel: &KernelReport) -> String {

@@ -249,11 +249,6 @@ pub enum MessageLevel {
 const BOOT_COMPLETE_S: f64 = 60.0;
 
 impl KernelReport {
-    /// Returns whether the log has a message that a screen should show.
-    pub fn has_notes(&self) -> bool {
-        self.messages.iter().any(|message| message.level >= MessageLevel::Note)
-    }
-
     /// Returns the log's last clock source if it is not the current one. Then the log is old, or from another host.
     pub fn other_last_clocksource(&self, current: &str) -> Option<&str> {
         self.switches.last().map(|last| last.to.as_str()).filter(|last| *last != current)

@@ -154,16 +154,14 @@ pub fn tsc_slow_if(report: &Report, used: Option<bool>) -> Finding {
 
 /// Decides from the figures of both clocks, and from whether PostgreSQL 19 reads the TSC by default.
 fn tsc_cost(report: &Report, used_by_default: Option<bool>) -> Judged {
+    if !used_by_default.ok_or("not determined whether PostgreSQL 19 uses the TSC")? {
+        return ok("PostgreSQL 19 does not use the TSC by default on this host");
+    }
+    let costs = |name: &str| report.clock(name).and_then(|clock| clock.cost_ns().zip(clock.overhead_per_node_ns()));
     // EXPLAIN reads RDTSC.
-    let clocks = report.clock("rdtsc").zip(report.clock(SYSTEM));
-    let both = |cost: fn(&ClockReport) -> Option<f64>| clocks.and_then(|(tsc, system)| cost(tsc).zip(cost(system)));
-    let figures = both(ClockReport::cost_ns).zip(both(ClockReport::overhead_per_node_ns));
-    let ((tsc, system), (tsc_overhead, system_overhead)) = match (used_by_default, figures) {
-        (Some(false), _) => return ok("PostgreSQL 19 does not use the TSC by default on this host"),
-        (Some(true), Some(figures)) => figures,
-        (Some(true), None) => return unknown("the costs of the TSC and of the system clock are unknown"),
-        (None, _) => return unknown("not determined whether PostgreSQL 19 uses the TSC"),
-    };
+    let both = costs("rdtsc").zip(costs(SYSTEM));
+    let ((tsc, tsc_overhead), (system, system_overhead)) =
+        both.ok_or("the costs of the TSC and of the system clock are unknown")?;
     let costs =
         format!("a read of the TSC takes {}, and a read of the system clock {}", duration(tsc), duration(system));
     if tsc <= NOISE_FACTOR * system {

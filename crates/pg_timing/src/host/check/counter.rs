@@ -1,17 +1,15 @@
 //! Findings about the CPU's counter: access, constant rate, and the rates that other sources state.
 
 use super::clocksource::{other_than_tsc, system_clock_on_19};
-use super::{Judged, ok, unknown, warning, with_severity};
-use crate::report::{ClaimReport, Finding, Fix, Report, Severity, TscReport};
-use std::cmp::Ordering;
+use super::{Judged, ok, warning, with_severity};
+use crate::report::{Finding, Fix, Report, Severity};
 use timing_clock::ClaimSource;
 
 /// `tsc-denied`: may this process read the counter?
 pub fn tsc_denied(report: &Report) -> Judged {
-    match report.tsc.permitted {
-        None => unknown("not determined whether this process may read the counter"),
-        Some(true) => ok("this process may read the CPU's counter"),
-        Some(false) => Ok(warning("this process may not read the CPU's counter (PR_SET_TSC)")
+    match report.tsc.permitted.ok_or("not determined whether this process may read the counter")? {
+        true => ok("this process may read the CPU's counter"),
+        false => Ok(warning("this process may not read the CPU's counter (PR_SET_TSC)")
             .evidence("also denied: every clock that the vDSO reads; only system calls and COARSE clocks work")
             .why("a program under this rule, for example PostgreSQL, is killed when it first reads the clock; these figures are \
                   not valid for a server outside of the sandbox")
@@ -22,13 +20,10 @@ pub fn tsc_denied(report: &Report) -> Judged {
 /// `tsc-absent`: does the CPU have a counter with a constant rate? Never an alarm: if the system clock is slow without it,
 /// `clock-slow` is the alarm.
 pub fn tsc_absent(report: &Report) -> Judged {
-    match report.tsc.invariant {
-        None => unknown("the CPU's description of its counter is unknown"),
-        Some(true) => ok("the CPU has a counter with a constant rate"),
-        Some(false) => {
-            ok("the CPU or the hypervisor offers no TSC with a constant rate, so PostgreSQL 19 uses the system clock")
-        }
-    }
+    ok(match report.tsc.invariant.ok_or("the CPU's description of its counter is unknown")? {
+        true => "the CPU has a counter with a constant rate",
+        false => "the CPU or the hypervisor offers no TSC with a constant rate, so PostgreSQL 19 uses the system clock",
+    })
 }
 
 /// Linux's CPU flags for a constant rate, and for a counter that runs in every power state.
@@ -65,16 +60,13 @@ pub fn tsc_not_invariant(report: &Report) -> Judged {
 fn missing_guarantees(report: &Report) -> Option<Vec<(String, &'static str)>> {
     // FreeBSD has no flags, but a single value.
     let Some(flags) = report.host.cpu_flags.known() else {
-        let not_invariant =
-            ("the TSC is not invariant".to_string(), "its rate may change, or it may stop while the CPU is idle");
-        return report.tsc.invariant.map(|invariant| if invariant { vec![] } else { vec![not_invariant] });
+        let what = "its rate may change, or it may stop while the CPU is idle";
+        let missing = (!report.tsc.invariant?).then(|| ("the TSC is not invariant".to_string(), what));
+        return Some(missing.into_iter().collect());
     };
     let has = |name: &str| flags.iter().any(|flag| flag == name);
-    if has(GUARANTEED) {
-        return Some(Vec::new());
-    }
-    let evidence = |(flag, what)| (format!("/proc/cpuinfo has no flag {flag}"), what);
-    Some([CONSTANT, NONSTOP].into_iter().filter(|(flag, _)| !has(flag)).map(evidence).collect())
+    let missing = [CONSTANT, NONSTOP].into_iter().filter(|(flag, _)| !has(GUARANTEED) && !has(flag));
+    Some(missing.map(|(flag, what)| (format!("/proc/cpuinfo has no flag {flag}"), what)).collect())
 }
 
 /// 0.1%. No reader of a plan sees a smaller difference. The errors of quartz crystals (100 ppm), of a quick calibration
@@ -101,12 +93,25 @@ pub fn tsc_rate_mismatch(report: &Report) -> Judged {
     let tsc = &report.tsc;
     let &measured = tsc.frequency_khz.known().ok_or("the counter's rate was not measured")?;
     // In the output of pg_test_timing the rate in use is the claim, and the calibration is the measured rate.
-    let (measured, claims) = match tsc.calibrated_khz {
-        Some(calibrated) => (calibrated, vec![in_use(measured, calibrated)]),
-        None => (measured, claims(tsc, measured)),
-    };
+    let in_use = tsc.calibrated_khz.map(|calibrated| Claimed {
+        source: "PostgreSQL 19's frequency in use".into(),
+        khz: measured,
+        // PostgreSQL's own measure, which is also the error of the times
+        error_ppm: (calibrated - measured) / measured * 1e6,
+        noise_ppm: 10.0 * VISIBLE_PPM,
+        in_use: true,
+    });
+    let others = tsc.claims.iter().map(|claim| Claimed {
+        source: claim.source.clone(),
+        khz: claim.frequency_khz,
+        error_ppm: (claim.frequency_khz - measured) / measured * 1e6,
+        noise_ppm: VISIBLE_PPM.max(claim.rounding_ppm),
+        in_use: tsc.postgres19_frequency_khz == Some(claim.frequency_khz),
+    });
+    let claims: Vec<Claimed> = in_use.into_iter().chain(others).collect();
+    let measured = tsc.calibrated_khz.unwrap_or(measured);
     let by_error = |a: &&Claimed, b: &&Claimed| {
-        (severity(a), a.error_ppm.abs()).partial_cmp(&(severity(b), b.error_ppm.abs())).unwrap_or(Ordering::Equal)
+        severity(a).cmp(&severity(b)).then(a.error_ppm.abs().total_cmp(&b.error_ppm.abs()))
     };
     let Some(worst) = claims.iter().rev().max_by(by_error) else {
         return ok("no other source states the counter's rate");
@@ -163,28 +168,6 @@ fn kernel_rate(recalibrated: &Claimed, used: f64, severity: Severity) -> Finding
             .undo("remove the boot parameter and restart")
             .risk("the restart stops everything on this machine; if the other timer is wrong, the clock becomes wrong"),
         )
-}
-
-fn claims(tsc: &TscReport, measured: f64) -> Vec<Claimed> {
-    let claim = |claim: &ClaimReport| Claimed {
-        source: claim.source.clone(),
-        khz: claim.frequency_khz,
-        error_ppm: (claim.frequency_khz - measured) / measured * 1e6,
-        noise_ppm: VISIBLE_PPM.max(claim.rounding_ppm),
-        in_use: tsc.postgres19_frequency_khz == Some(claim.frequency_khz),
-    };
-    tsc.claims.iter().map(claim).collect()
-}
-
-fn in_use(khz: f64, calibrated: f64) -> Claimed {
-    Claimed {
-        source: "PostgreSQL 19's frequency in use".into(),
-        khz,
-        // PostgreSQL's own measure, which is also the error of the times
-        error_ppm: (calibrated - khz) / khz * 1e6,
-        noise_ppm: 10.0 * VISIBLE_PPM,
-        in_use: true,
-    }
 }
 
 /// Returns how wrong times are: a time is ticks divided by the rate, so `factor` is the true rate divided by the used one.

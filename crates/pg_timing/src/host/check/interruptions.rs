@@ -54,24 +54,23 @@ fn is_heavy(gaps: Option<Gaps>, activity: &Activity) -> bool {
     by_gaps || by_waits
 }
 
-fn evidence(system: Option<&ClockReport>, activity: Option<&Activity>) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some((clock, gaps)) = system.and_then(|clock| Some((clock, clock.gaps?))) {
-        let (late, reads, limit) = (count(gaps.count), count(clock.reads), duration(gaps.threshold_ns));
-        lines.push(format!("{late} of {reads} readings came more than {limit} after the previous one"));
-    }
-    let Some(activity) = activity else { return lines };
-    if let (Some(ms), Some(period)) = (activity.run_delay_ms, activity.period_ms) {
-        let (waited, period) = (duration(ms * 1e6), duration(period * 1e6));
-        lines.push(format!("scheduler: pg_timing waited {waited} of {period} for a CPU"));
-    }
-    if let Some(ms) = activity.throttled_ms.filter(|ms| *ms > 0.0) {
-        lines.push(format!("cgroup: a CPU quota stopped its processes for {}", duration(ms * 1e6)));
-    }
-    let steal =
-        activity.steal_ms.map_or("steal unknown".into(), |ms| format!("{ms:.0} ms of steal on all CPUs together"));
-    lines.push(format!("{} involuntary context switches; {steal}", count(activity.involuntary_context_switches)));
-    lines
+fn evidence(system: Option<&ClockReport>, activity: Option<&Activity>) -> impl Iterator<Item = String> {
+    let late = system.and_then(|clock| {
+        let (late, reads, limit) = (clock.gaps?.count, count(clock.reads), duration(clock.gaps?.threshold_ns));
+        Some(format!("{} of {reads} readings came more than {limit} after the previous one", count(late)))
+    });
+    let waits = activity.and_then(|activity| activity.run_delay_ms.zip(activity.period_ms)).map(|(waited, period)| {
+        let [waited, period] = [waited, period].map(|ms| duration(ms * 1e6));
+        format!("scheduler: pg_timing waited {waited} of {period} for a CPU")
+    });
+    let throttled = activity.and_then(|activity| activity.throttled_ms.filter(|ms| *ms > 0.0));
+    let throttled = throttled.map(|ms| format!("cgroup: a CPU quota stopped its processes for {}", duration(ms * 1e6)));
+    let switches = activity.map(|activity| {
+        let steal = activity.steal_ms.map(|ms| format!("{ms:.0} ms of steal on all CPUs together"));
+        let switches = count(activity.involuntary_context_switches);
+        format!("{switches} involuntary context switches; {}", steal.unwrap_or_else(|| "steal unknown".into()))
+    });
+    [late, waits, throttled, switches].into_iter().flatten()
 }
 
 /// Returns the fix for the main cause. Steal does not prove a cause, because it counts for all CPUs together.

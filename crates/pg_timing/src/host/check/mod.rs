@@ -106,11 +106,7 @@ fn verdict(report: &Report) -> Verdict {
         worst => worst,
     };
     // Among equal severities the first one counts, because causes come before effects.
-    let first_worst = report.findings.iter().find(|f| f.severity == worst);
-    Verdict { severity, summary: summary(report, severity, first_worst) }
-}
-
-fn summary(report: &Report, severity: Severity, worst: Option<&Finding>) -> String {
+    let worst = report.findings.iter().find(|f| f.severity == worst);
     // Captured trees and outputs are usually from another host.
     let host = if report.origin == Origin::Measured { "this host" } else { "that host" };
     let head = match severity {
@@ -124,17 +120,14 @@ fn summary(report: &Report, severity: Severity, worst: Option<&Finding>) -> Stri
             format!("Not determined whether EXPLAIN ANALYZE can be trusted on {host}: {why}.")
         }
         Severity::Warning | Severity::Critical => {
-            let others = cause(report, worst).into_iter().chain(loss(report, worst));
-            let all: Vec<String> = worst.into_iter().chain(others).map(|f| capital(&f.summary) + ".").collect();
-            all.join(" ")
+            let all = [worst, cause(report, worst), loss(report, worst)].into_iter().flatten();
+            all.map(|finding| capital(&finding.summary) + ".").collect::<Vec<_>>().join(" ")
         }
     };
-    match consequence(report) {
-        // After a sentence about EXPLAIN ANALYZE "it" is clear. After another sentence it is not.
-        Some(tail) if severity == Severity::Ok => format!("{head} It {tail}"),
-        Some(tail) => format!("{head} EXPLAIN ANALYZE {tail}"),
-        None => head,
-    }
+    // After a sentence about EXPLAIN ANALYZE "it" is clear. After another sentence it is not.
+    let subject = if severity == Severity::Ok { "It" } else { "EXPLAIN ANALYZE" };
+    let tail = consequence(report).map(|tail| format!(" {subject} {tail}")).unwrap_or_default();
+    Verdict { severity, summary: head + &tail }
 }
 
 /// Returns the finding that causes a slow, coarse or backward clock, if there is one.

@@ -101,38 +101,30 @@ fn restore(report: &Report, demotion: Option<&Demoted>) -> Fix {
             .undo("add tsc=unstable again")
             .risk("someone may have had a reason for it");
     }
-    let because_of =
-        |words: &str| demotion.and_then(|d| d.reason.as_deref()).is_some_and(|reason| reason.contains(words));
-    if because_of("halts in idle") {
-        return Fix::new("no fix: this CPU's TSC stops when the CPU is idle");
-    }
-    // No fault of the TSC, and clouds have no setting for it. Only the lack of Hyper-V's page makes this host slow.
-    if because_of("running on Hyper-V") {
-        return Fix::new(
-            "install a newer kernel, or move the virtual machine to a newer host; then the kernel can use Hyper-V's page \
-             (hyperv_clocksource_tsc_page), which is cheap to read",
+    let reason = demotion.and_then(|demotion| demotion.reason.as_deref()).unwrap_or("");
+    let at_boot = demotion.is_some_and(|demotion| demotion.at_boot);
+    Fix::new(if reason.contains("halts in idle") {
+        "no fix: this CPU's TSC stops when the CPU is idle"
+    } else if reason.contains("running on Hyper-V") {
+        // No fault of the TSC, and clouds have no setting for it. Only the lack of Hyper-V's page makes this host slow.
+        "install a newer kernel, or move the virtual machine to a newer host; then the kernel can use Hyper-V's page \
+         (hyperv_clocksource_tsc_page), which is cheap to read"
+    } else if demotion.is_some_and(|demotion| is_checked_early(report, demotion)) {
+        "install Linux 5.5 or later, in which tsc=reliable covers tsc-early, too; in a virtual machine, let the hypervisor \
+         offer an invariant TSC"
+    } else if at_boot && report.host.is_guest() {
+        "enable the invariant TSC in the virtual machine's CPU settings, or use another host; otherwise the kernel \
+         marks the TSC unstable at each boot"
+    } else if at_boot {
+        "restart once; if the kernel marks the TSC unstable again, update the firmware (BIOS)"
+    } else {
+        let restart = restart(report);
+        let what = format!("{restart}: a running kernel does not use an unstable TSC again, a restarted one does");
+        return Fix::new(what).risk(
+            "stops everything that runs there; if the cause remains (for example frequent pauses or suspends), the kernel \
+             marks the TSC unstable again",
         );
-    }
-    if demotion.is_some_and(|demotion| is_checked_early(report, demotion)) {
-        return Fix::new(
-            "install Linux 5.5 or later, in which tsc=reliable covers tsc-early, too; in a virtual machine, let the hypervisor \
-             offer an invariant TSC",
-        );
-    }
-    match demotion {
-        Some(Demoted { at_boot: true, .. }) if report.host.is_guest() => Fix::new(
-            "enable the invariant TSC in the virtual machine's CPU settings, or use another host; otherwise the kernel \
-             marks the TSC unstable at each boot",
-        ),
-        Some(Demoted { at_boot: true, .. }) => Fix::new(
-            "restart once; if the kernel marks the TSC unstable again, update the firmware (BIOS)",
-        ),
-        _ => Fix::new(format!(
-            "{}: a running kernel does not use an unstable TSC again, a restarted one does",
-            restart(report)
-        ))
-            .risk("stops everything that runs there; if the cause remains (for example frequent pauses or suspends), the kernel marks the TSC unstable again"),
-    }
+    })
 }
 
 /// The values of `tsc=` that switch the watchdog off.
@@ -163,14 +155,11 @@ pub fn tsc_unchecked(report: &Report) -> Judged {
 
 /// `tsc-auto-demoted`: would PostgreSQL 19 use a TSC that the kernel does not trust?
 pub fn tsc_auto_demoted(report: &Report) -> Judged {
-    match (report.tsc.used_by_default, report.tsc.accepted_by_kernel) {
-        (Some(true), Some(false)) => {}
-        (Some(false), _) | (_, Some(true)) => {
-            let summary = "PostgreSQL 19's timing_clock_source = auto does not use a TSC that the kernel distrusts";
-            return ok(summary);
-        }
-        _ => return unknown("not determined whether PostgreSQL 19 and the kernel use the TSC"),
+    if report.tsc.used_by_default == Some(false) || report.tsc.accepted_by_kernel == Some(true) {
+        return ok("PostgreSQL 19's timing_clock_source = auto does not use a TSC that the kernel distrusts");
     }
+    let both = report.tsc.used_by_default.and(report.tsc.accepted_by_kernel);
+    both.ok_or("not determined whether PostgreSQL 19 and the kernel use the TSC")?;
     let doubt = report.demotion().and_then(|demotion| demotion.doubt.as_ref());
     let clean = |id: &str| report.findings.iter().any(|f| f.id == id && f.severity == Severity::Ok);
     if let Some(doubt) = doubt.filter(|_| clean(finding_id::CPU_SKEW) && clean(finding_id::TSC_RATE_MISMATCH)) {

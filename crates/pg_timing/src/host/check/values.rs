@@ -3,9 +3,7 @@
 use super::clocksource::other_clocksource;
 use super::{Judged, critical, ok, unknown, warning, with_severity};
 use crate::human::{count, duration, times};
-use crate::report::{
-    ClockReport, Fact, Fix, Grade, Report, SETTABLE_CLOCK, SYSTEM, Severity, Skew, VISIBLE_NS, traits_of,
-};
+use crate::report::{ClockReport, Fix, Grade, Report, SETTABLE_CLOCK, SYSTEM, Severity, Skew, VISIBLE_NS, traits_of};
 
 /// `clock-backward`: did a clock go back?
 pub fn clock_backward(report: &Report) -> Judged {
@@ -116,20 +114,16 @@ const WIDE_NS: f64 = 10_000.0;
 /// `cpu-skew`: do the clocks of the CPUs differ?
 pub fn cpu_skew(report: &Report) -> Judged {
     let skews = &report.cpus.skew;
+    if skews.is_empty() && report.cpus.online.known().is_some_and(|cpus| cpus.len() == 1) {
+        return ok("one CPU is online");
+    }
     if skews.is_empty() {
-        if matches!(&report.cpus.online, Fact::Known(cpus) if cpus.len() == 1) {
-            return ok("one CPU is online");
-        }
-        let why = report.cpus.skew_unavailable.clone().unwrap_or_else(|| "not measured".into());
+        let why = report.cpus.skew_unavailable.as_deref().unwrap_or("not measured");
         return unknown(format!("not determined whether the CPUs' clocks agree: {why}"));
     }
     // PostgreSQL's clock comes first; within a clock, the largest certain skew.
     let mut bad: Vec<&Skew> = skews.iter().filter(|s| differs(s).is_some()).collect();
-    bad.sort_by(|a, b| {
-        (b.clock == SYSTEM, certain(b))
-            .partial_cmp(&(a.clock == SYSTEM, certain(a)))
-            .unwrap_or(std::cmp::Ordering::Equal)
-    });
+    bad.sort_by(|a, b| (a.clock != SYSTEM).cmp(&(b.clock != SYSTEM)).then(certain(b).total_cmp(&certain(a))));
     let Some(worst) = bad.first() else { return no_difference(report) };
     let severity = severity(report, worst);
     let clock =

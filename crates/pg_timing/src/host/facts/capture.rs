@@ -169,33 +169,21 @@ fn files(host: &Host, log: &KernelLog, report: &Report) -> anyhow::Result<Vec<(S
     fn json(name: &str, value: &impl serde::Serialize) -> anyhow::Result<(String, String)> {
         Ok((json_path(name), serde_json::to_string_pretty(value).context("JSON")? + "\n"))
     }
-    let mut files = Vec::new();
-    let mut add = |path: &str, text: String| files.push((path.to_string(), text));
-    for path in COPIED {
-        if let Fact::Known(text) = host.read(path) {
-            add(path, text);
-        }
-    }
-    if let Fact::Known(text) = host.cpuinfo() {
-        add("/proc/cpuinfo", first_cpu(&text));
-    }
-    if let Fact::Known(parameters) = host.boot_parameters() {
-        add("/proc/cmdline", parameters.join(" ") + "\n");
-    }
-    // Some files can identify the machine. Of these, only the part that is equal on all machines is written.
-    if host.read_line(ASSET_TAG) == Fact::Known(AZURE_TAG.into()) {
-        add(ASSET_TAG, format!("{AZURE_TAG}\n"));
-    }
-    if host.is_gvisor() {
-        add("/proc/version", format!("{GVISOR_VERSION}\n"));
-    }
-    if report.host.platform == Fact::Known("Firecracker".into()) {
-        add("/sys/firmware/acpi/tables/DSDT", "FIRECK\n".into());
-    }
-    let log = log.entries.known().map(KernelClockLog::lines_about_clocks).unwrap_or_default();
-    if !log.is_empty() {
-        add("/var/log/dmesg", log.join("\n") + "\n");
-    }
+    let log = log.entries.known().map(KernelClockLog::lines_about_clocks).filter(|lines| !lines.is_empty());
+    let is_azure = host.read_line(ASSET_TAG) == Fact::Known(AZURE_TAG.into());
+    let is_firecracker = report.host.platform == Fact::Known("Firecracker".into());
+    let copied = COPIED.iter().map(|path| (*path, host.read(path).known().cloned()));
+    let others = [
+        ("/proc/cpuinfo", host.cpuinfo().known().map(|text| first_cpu(text))),
+        ("/proc/cmdline", host.boot_parameters().known().map(|parameters| parameters.join(" ") + "\n")),
+        // Some files can identify the machine. Of these, only the part that is equal on all machines is written.
+        (ASSET_TAG, is_azure.then(|| format!("{AZURE_TAG}\n"))),
+        ("/proc/version", host.is_gvisor().then(|| format!("{GVISOR_VERSION}\n"))),
+        ("/sys/firmware/acpi/tables/DSDT", is_firecracker.then(|| "FIRECK\n".into())),
+        ("/var/log/dmesg", log.map(|lines| lines.join("\n") + "\n")),
+    ];
+    let known = copied.chain(others).filter_map(|(path, text)| Some((path.into(), text?)));
+    let mut files: Vec<(String, String)> = known.collect();
     if let Fact::Known(features) = host.features() {
         let cpuid = CapturedCpuid {
             hypervisor_signature: features.hypervisor_signature,

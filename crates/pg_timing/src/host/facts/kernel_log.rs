@@ -19,11 +19,10 @@ pub struct KernelLog {
 impl KernelLog {
     /// Reads the machine's own log. If this user may not read it, the entries are unavailable, with the reason.
     pub fn own(host: &Host) -> KernelLog {
-        let text = match host.is_live() {
-            true => open_kmsg().and_then(|mut kmsg| read_new(&mut kmsg)).into(),
-            false => host.read("/var/log/dmesg"),
-        };
-        KernelLog { entries: text.map(|text| parse(&text)), named: false }
+        match host.is_live() {
+            true => FollowedLog::start().log,
+            false => KernelLog { entries: host.read("/var/log/dmesg").map(|text| parse(&text)), named: false },
+        }
     }
 
     /// Returns the entries, unless the log may be from another machine: a log that the user named on a live machine.
@@ -75,53 +74,40 @@ const LAST: usize = 300;
 
 /// The machine's log since its beginning, which grows.
 pub struct FollowedLog {
-    /// the open log, or why it is not readable
-    source: Result<File, String>,
-    log: KernelClockLog,
+    kmsg: Option<File>,
+    /// the entries until now, or why the log is not readable
+    pub log: KernelLog,
 }
 
 impl FollowedLog {
     /// Reads the log up to now.
     pub fn start() -> FollowedLog {
-        match open_kmsg().and_then(|mut kmsg| Ok((read_new(&mut kmsg)?, kmsg))) {
-            Ok((text, kmsg)) => FollowedLog { source: Ok(kmsg), log: parse(&text) },
-            Err(why) => FollowedLog { source: Err(why), log: KernelClockLog::default() },
-        }
+        let read = open_kmsg().and_then(|mut kmsg| Ok((read_new(&mut kmsg)?, kmsg)));
+        let (text, kmsg) = read.map_or_else(|why| (Err(why), None), |(text, kmsg)| (Ok(text), Some(kmsg)));
+        FollowedLog { kmsg, log: KernelLog { entries: text.map(|text| parse(&text)).into(), named: false } }
     }
 
     /// Returns the messages about clocks since the last call, or why the log is not readable. If the log was not readable
     /// before, the messages until now are old.
     pub fn new_messages(&mut self) -> Result<Vec<String>, String> {
-        match &mut self.source {
-            Ok(kmsg) => {
-                let text = read_new(kmsg)?;
-                Ok(self.add(&text))
-            }
-            Err(_) => {
-                *self = FollowedLog::start();
-                self.source.as_ref().map(|_| Vec::new()).map_err(String::clone)
-            }
+        if let (Some(kmsg), Fact::Known(entries)) = (&mut self.kmsg, &mut self.log.entries) {
+            return Ok(add(entries, &read_new(kmsg)?));
         }
+        *self = FollowedLog::start();
+        self.log.entries.get().map(|_| Vec::new()).map_err(String::from)
     }
+}
 
-    /// Returns the log's entries about clocks.
-    pub fn log(&self) -> KernelLog {
-        let entries = self.source.as_ref().map(|_| self.log.clone()).map_err(String::clone).into();
-        KernelLog { entries, named: false }
+/// Adds lines to a log. Returns those about clocks.
+fn add(log: &mut KernelClockLog, text: &str) -> Vec<String> {
+    let new = parse(text);
+    let lines = new.lines_about_clocks();
+    log.messages.extend(new.messages);
+    let excess = log.messages.len().saturating_sub(FIRST + LAST);
+    if excess > 0 {
+        log.messages.drain(FIRST..FIRST + excess);
     }
-
-    /// Adds lines. Returns those about clocks.
-    fn add(&mut self, text: &str) -> Vec<String> {
-        let new = parse(text);
-        let lines = new.lines_about_clocks();
-        let messages = &mut self.log.messages;
-        messages.extend(new.messages);
-        let excess = messages.len().saturating_sub(FIRST + LAST);
-        if excess > 0 {
-            messages.drain(FIRST..FIRST + excess);
-        }
-        lines
-    }
+    lines
 }
 
 #[cfg(test)]
@@ -132,31 +118,26 @@ mod tests {
         format!("6,342,{},-;clocksource: Switched to clocksource tsc\n SUBSYSTEM=x\n", seconds * 1_000_000)
     }
 
-    fn followed(text: &str) -> FollowedLog {
-        FollowedLog { source: Err("not readable".into()), log: parse(text) }
-    }
-
     #[test]
     fn the_beginning_and_the_end_of_a_long_log_are_kept() {
-        let mut log = followed("5,1,0,-;Linux version 6.1 (x)\n");
+        let mut log = parse("5,1,0,-;Linux version 6.1 (x)\n");
         for seconds in 1..10_000 {
             assert_eq!(
-                log.add(&line(seconds)),
+                add(&mut log, &line(seconds)),
                 [format!("[{seconds:5}.000000] clocksource: Switched to clocksource tsc")]
             );
         }
-        assert_eq!(log.log.messages.len(), FIRST + LAST);
-        let lines = log.log.lines_about_clocks();
+        assert_eq!(log.messages.len(), FIRST + LAST);
+        let lines = log.lines_about_clocks();
         assert!(lines[0].contains("Linux version") && lines.last().unwrap().contains("9999"));
-        assert!(!log.log.truncated);
-        assert_eq!(log.log().entries, Fact::unavailable("not readable"));
+        assert!(!log.truncated);
     }
 
     #[test]
     fn other_messages_are_left_out() {
-        let mut log = followed(&line(5));
-        assert!(log.log.truncated, "the log does not begin with a boot");
-        assert!(log.add("6,343,6000000,-;usb 1-1: new device\n SUBSYSTEM=usb\n").is_empty());
-        assert_eq!(log.log.messages.len(), 1);
+        let mut log = parse(&line(5));
+        assert!(log.truncated, "the log does not begin with a boot");
+        assert!(add(&mut log, "6,343,6000000,-;usb 1-1: new device\n SUBSYSTEM=usb\n").is_empty());
+        assert_eq!(log.messages.len(), 1);
     }
 }

@@ -86,8 +86,7 @@ impl Host {
 
     /// Returns the boot parameters that concern clocks.
     pub fn boot_parameters(&self) -> Fact<Vec<String>> {
-        self.read("/proc/cmdline")
-            .map(|line| line.split_whitespace().filter(|word| about_clocks(word)).map(Into::into).collect())
+        self.read("/proc/cmdline").map(|line| parameters_about_clocks(&line))
     }
 }
 
@@ -97,10 +96,11 @@ const ABOUT_CLOCKS: &str = "clocksource tsc notsc clock hpet nohpet acpi_pm acpi
     no-steal-acc nohz nohz_full highres idle intel_idle.max_cstate processor.max_cstate xen_timer_slop \
     tsc_early_khz clocksource.verify_n_cpus clocksource.max_cswd_read_retries";
 
-/// Returns whether a boot parameter concerns clocks.
-pub fn about_clocks(word: &str) -> bool {
-    let name = word.split('=').next().unwrap_or_default();
-    ABOUT_CLOCKS.split(' ').any(|known| known == name)
+/// Returns the boot parameters in a command line that concern clocks.
+pub fn parameters_about_clocks(line: &str) -> Vec<String> {
+    let name = |word: &str| word.split('=').next().unwrap_or_default().to_string();
+    let words = line.split_whitespace().filter(|word| ABOUT_CLOCKS.split(' ').any(|known| known == name(word)));
+    words.map(String::from).collect()
 }
 
 /// Values from CPUID that /proc/cpuinfo does not contain. A captured tree has them in an extra file.
@@ -295,11 +295,12 @@ fn frequency_ppm(freq: f64, tick: f64) -> f64 {
 
 impl Host {
     /// Returns the kernel's state of NTP, or the state in a captured tree.
-    #[cfg(any(target_os = "linux", target_os = "android"))]
     pub fn ntp(&self) -> Fact<Ntp> {
-        if !self.is_live() {
-            return self.captured_json("ntp");
-        }
+        if self.is_live() { Host::own_ntp() } else { self.captured_json("ntp") }
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn own_ntp() -> Fact<Ntp> {
         // SAFETY: an all-zero timex is valid. modes = 0 reads the state and changes nothing.
         let mut timex: libc::timex = unsafe { std::mem::zeroed() };
         // SAFETY: `timex` is writable.
@@ -312,10 +313,9 @@ impl Host {
         }
     }
 
-    /// Returns the state in a captured tree. This system is not supported.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    pub fn ntp(&self) -> Fact<Ntp> {
-        if self.is_live() { Fact::unavailable("available only on Linux") } else { self.captured_json("ntp") }
+    fn own_ntp() -> Fact<Ntp> {
+        Fact::unavailable("available only on Linux")
     }
 }
 
@@ -397,10 +397,10 @@ mod tests {
     #[test]
     fn only_parameters_about_clocks_are_kept() {
         for word in ["clocksource=tsc", "tsc=reliable", "notsc", "no-kvmclock"] {
-            assert!(about_clocks(word), "{word}");
+            assert_eq!(parameters_about_clocks(word), [word]);
         }
         for word in ["root=UUID=1", "ip=10.0.0.1", "tscx=1", ""] {
-            assert!(!about_clocks(word), "{word}");
+            assert_eq!(parameters_about_clocks(word), [""; 0]);
         }
     }
 

@@ -6,7 +6,7 @@ mod kernel_log;
 mod machine;
 
 pub use kernel_log::{FollowedLog, KernelLog};
-pub use machine::{about_clocks, activity_since, counters, own_use};
+pub use machine::{activity_since, counters, own_use, parameters_about_clocks};
 
 use crate::human::reason;
 use crate::report::{Clocksource, Fact};

@@ -23,44 +23,46 @@ const MAX_DISTANCE_S: f64 = 5.0;
 /// A fault that the kernel finds in its first seconds appears at each boot.
 const AT_BOOT_S: f64 = 10.0;
 
-/// Returns the last demotion of the TSC in a log.
-pub(super) fn last(log: &KernelClockLog) -> Option<Demoted> {
-    let event = Event::last(log.this_boot());
-    let first = event.0.first()?;
-    let has = |kind: Kind| event.0.iter().any(|message| message.kind == kind);
-    let text = |name: &str| event.0.iter().find_map(|message| message.fields.text(name)).map(String::from);
-    let watchdog = text("watchdog").unwrap_or_else(|| "its watchdog".into());
-    let reason = text("reason");
-    let mut doubt = None;
-    let because = if has(Kind::ReadBack) {
-        doubt = Some("a slow comparison points to a busy machine or a slow watchdog rather than to the TSC".into());
-        let took = event.number::<i64>(Kind::ReadBack, "delay_ns").map(|ns| duration(ns as f64));
-        format!("the comparison with {watchdog} took {}", took.unwrap_or_else(|| "too long".into()))
-    } else if has(Kind::Warp) {
-        let by = event.number::<u64>(Kind::Warp, "cycles").map(|cycles| format!(" by {cycles} cycles"));
-        format!("it went back{} from one CPU to another", by.unwrap_or_default())
-    } else if has(Kind::CpuSkew) {
-        "it differs between CPUs".into()
-    } else if event.0.iter().any(|message| !matches!(message.kind, Kind::Unstable | Kind::UnstableAfterBoot)) {
-        let compared = event.compare(log, &watchdog, &mut doubt);
-        compared.unwrap_or_else(|| format!("it differed too much from {watchdog}"))
-    } else {
-        reason.as_ref().map_or("of a reason that the log does not show".into(), |reason| format!("of \"{reason}\""))
-    };
-    Some(Demoted {
-        when: match (first.shown.seconds, &first.shown.stamp) {
-            (Some(seconds), _) if seconds < AT_BOOT_S => Some("during boot".into()),
-            (Some(seconds), _) => Some(format!("{seconds:.0} s after boot")),
-            (None, stamp) => stamp.as_ref().map(|stamp| format!("at {stamp}")),
-        },
-        clocksource: first.source().into(),
-        // The kernel compares the CPUs when it starts them. The watchdog can report at any time.
-        at_boot: first.shown.seconds.map_or(has(Kind::Warp), |seconds| seconds < AT_BOOT_S),
-        cpu: event.0.iter().find_map(|message| message.fields.number("cpu")),
-        reason,
-        because,
-        doubt,
-    })
+impl KernelClockLog {
+    /// Returns the last demotion of the TSC.
+    pub fn demotion(&self) -> Option<Demoted> {
+        let event = Event::last(self.this_boot());
+        let first = event.0.first()?;
+        let has = |kind: Kind| event.0.iter().any(|message| message.kind == kind);
+        let text = |name: &str| event.0.iter().find_map(|message| message.fields.text(name)).map(String::from);
+        let watchdog = text("watchdog").unwrap_or_else(|| "its watchdog".into());
+        let reason = text("reason");
+        let mut doubt = None;
+        let because = if has(Kind::ReadBack) {
+            doubt = Some("a slow comparison points to a busy machine or a slow watchdog rather than to the TSC".into());
+            let took = event.number::<i64>(Kind::ReadBack, "delay_ns").map(|ns| duration(ns as f64));
+            format!("the comparison with {watchdog} took {}", took.unwrap_or_else(|| "too long".into()))
+        } else if has(Kind::Warp) {
+            let by = event.number::<u64>(Kind::Warp, "cycles").map(|cycles| format!(" by {cycles} cycles"));
+            format!("it went back{} from one CPU to another", by.unwrap_or_default())
+        } else if has(Kind::CpuSkew) {
+            "it differs between CPUs".into()
+        } else if event.0.iter().any(|message| !matches!(message.kind, Kind::Unstable | Kind::UnstableAfterBoot)) {
+            let compared = event.compare(self, &watchdog, &mut doubt);
+            compared.unwrap_or_else(|| format!("it differed too much from {watchdog}"))
+        } else {
+            reason.as_ref().map_or("of a reason that the log does not show".into(), |reason| format!("of \"{reason}\""))
+        };
+        Some(Demoted {
+            when: match (first.shown.seconds, &first.shown.stamp) {
+                (Some(seconds), _) if seconds < AT_BOOT_S => Some("during boot".into()),
+                (Some(seconds), _) => Some(format!("{seconds:.0} s after boot")),
+                (None, stamp) => stamp.as_ref().map(|stamp| format!("at {stamp}")),
+            },
+            clocksource: first.source().into(),
+            // The kernel compares the CPUs when it starts them. The watchdog can report at any time.
+            at_boot: first.shown.seconds.map_or(has(Kind::Warp), |seconds| seconds < AT_BOOT_S),
+            cpu: event.0.iter().find_map(|message| message.fields.number("cpu")),
+            reason,
+            because,
+            doubt,
+        })
+    }
 }
 
 /// The messages about one demotion of the TSC.

@@ -16,9 +16,9 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use super::facts::about_clocks;
+use super::facts::parameters_about_clocks;
 use super::pattern::Fields;
-use crate::report::{Demoted, KernelMessage};
+use crate::report::KernelMessage;
 use anstream::adapter::strip_str;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -180,7 +180,7 @@ fn message(line: &str) -> Option<Message> {
 
 /// Returns the boot parameters about clocks, if there are any. Others can contain addresses and keys.
 fn command_line(line: &str) -> Option<String> {
-    let words: Vec<&str> = line.split_whitespace().filter(|word| about_clocks(word)).collect();
+    let words = parameters_about_clocks(line);
     (!words.is_empty()).then(|| format!("Kernel command line: {}", words.join(" ")))
 }
 
@@ -210,11 +210,6 @@ impl KernelClockLog {
     pub fn demoted(&self, name: &str) -> bool {
         let is_demotion = |kind: Kind| matches!(kind, Kind::Unstable | Kind::Skew | Kind::CpuSkew | Kind::ReadBack);
         self.this_boot().iter().any(|message| is_demotion(message.kind) && message.source() == name)
-    }
-
-    /// Returns the last demotion of the TSC.
-    pub fn demotion(&self) -> Option<Demoted> {
-        demotion::last(self)
     }
 
     /// Returns the last rate of these kinds, in MHz.

@@ -1,6 +1,7 @@
 //! Lines and whole logs.
 
 use super::*;
+use crate::report::Demoted;
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -172,19 +172,20 @@ pub fn summarize(
     outside: Option<Hertz>,
 ) -> ClockReport {
     let ns = |ticks: u64| rate.nanos(ticks as f64).0;
-    let step =
-        measured_step.and_then(|measured_step| measured_step.granularity.step()).map(|ticks| rate.nanos(ticks).0);
-    let own = record.buffers.quartiles().map(|q| q.map(|ticks| rate.nanos(ticks).0));
-    let times_itself =
-        matches!((step, own), (Some(step), Some([_, read, _])) if step <= MAX_STEP_SHARE * read * BUFFER as f64);
+    let granularity = measured_step.map(|measured| measured.granularity);
+    let step = granularity.and_then(|granularity| granularity.step());
+    let own = record.buffers.quartiles();
+    let times_itself = step.zip(own).is_some_and(|(step, [_, read, _])| step <= MAX_STEP_SHARE * read * BUFFER as f64);
+    let step = step.map(|ticks| rate.nanos(ticks).0);
     let (buffers, timed_by) = if times_itself { (&record.buffers, Some(rate)) } else { (&record.outside, outside) };
     let read = timed_by.and_then(|rate| Some(buffers.quartiles()?.map(|ticks| rate.nanos(ticks).0)));
     let undisturbed = timed_by.and_then(|rate| Some(rate.nanos(buffers.undisturbed()?).0));
-    let no_step = measured_step.and_then(|measured_step| match measured_step.granularity {
-        Granularity::Unknown => Some("interruptions of the measurement hid it"),
-        Granularity::NeverMoved if record.moved() => Some("the clock did not move while its step was measured"),
+    let never_moved = granularity == Some(Granularity::NeverMoved);
+    let no_step = match granularity {
+        Some(Granularity::Unknown) => Some("interruptions of the measurement hid it"),
+        _ if never_moved && record.moved() => Some("the clock did not move while its step was measured"),
         _ => None,
-    });
+    };
     let enough = record.buffers.len() >= MIN_BUFFERS;
     let percentiles = Percentiles::of(|share| Some(round(ns(record.differences.quantile(share)?))));
     ClockReport {
@@ -203,10 +204,8 @@ pub fn summarize(
         granularity_ns: step.map(round),
         granularity_unavailable: no_step.map(Into::into),
         stood_still_ns: measured_step
-            .filter(|measured_step| {
-                measured_step.granularity == Granularity::NeverMoved && record.reads() > 0 && !record.moved()
-            })
-            .map(|measured_step| measured_step.duration.0),
+            .filter(|_| never_moved && record.reads() > 0 && !record.moved())
+            .map(|measured| measured.duration.0),
         reads: record.reads(),
         backward_steps: record.backward_steps,
         largest_backward_ns: round(ns(record.largest_backward)),

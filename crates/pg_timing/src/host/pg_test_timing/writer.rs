@@ -3,7 +3,6 @@
 use super::Unit;
 use crate::host::measure::{Budget, ClassicLoop, ClockMeter, log2_rows};
 use crate::report::{ObservedDuration, TestedClock, TscSummary};
-use std::fmt::Write;
 use std::sync::atomic::AtomicBool;
 use timing_clock::{Hertz, NANOSECONDS, Scale, ticks_between};
 
@@ -53,52 +52,45 @@ const LISTED_NS: u64 = 10_000;
 /// Returns PostgreSQL 19's format: nanoseconds, one row per power of two, then each duration up to the cutoff. The
 /// clock's title is printed before it is measured.
 pub fn nineteen(clock: &TestedClock, cutoff: f64) -> String {
+    let head = |unit: &str| format!("{unit:>19}   {:>10} {:>10} {:>10}\n", "% of total", "running %", "count");
+    let percent = |n: u64| n as f64 * 100.0 / clock.reads.max(1) as f64;
+    let row = |value: u64, running: u64, count: u64| {
+        format!("{value:>19}   {:>10.4} {:>10.4} {count:>10}\n", percent(count), percent(running))
+    };
     let mut out = format!("Average loop time including overhead: {:.2} ns\n", clock.loop_ns);
-    let total = clock.reads;
-    out.push_str("Histogram of timing durations:\n");
-    let head = |out: &mut String, unit: &str| {
-        _ = writeln!(out, "{unit:>19}   {:>10} {:>10} {:>10}", "% of total", "running %", "count");
-    };
-    let row = |out: &mut String, value: u64, running: u64, count: u64| {
-        let percent = |n: u64| n as f64 * 100.0 / total.max(1) as f64;
-        _ = writeln!(out, "{value:>19}   {:>10.4} {:>10.4} {count:>10}", percent(count), percent(running));
-    };
-    head(&mut out, "<= ns");
+    out += &format!("Histogram of timing durations:\n{}", head("<= ns"));
     let mut running = 0;
     for (nth, count) in rows(clock).into_iter().enumerate() {
         running += count;
-        row(&mut out, (1u64 << nth) - 1, running, count);
+        out += &row((1u64 << nth) - 1, running, count);
     }
-    _ = writeln!(out, "\nObserved timing durations up to {cutoff:.4}%:");
-    head(&mut out, "ns");
+    out += &format!("\nObserved timing durations up to {cutoff:.4}%:\n{}", head("ns"));
     running = 0;
     let mut last = None;
     for seen in clock.observed.iter().take_while(|seen| seen.ns < LISTED_NS) {
         running += seen.count;
-        row(&mut out, seen.ns, running, seen.count);
+        out += &row(seen.ns, running, seen.count);
         last = Some(seen);
         // With a cutoff that is not a number, all are listed.
-        if running as f64 * 100.0 >= cutoff * total as f64 {
+        if running as f64 * 100.0 >= cutoff * clock.reads as f64 {
             break;
         }
     }
     if let Some(longest) = clock.observed.last().filter(|longest| Some(*longest) != last) {
-        out.push_str("...\n");
-        row(&mut out, longest.ns, total, longest.count);
+        out += &format!("...\n{}", row(longest.ns, clock.reads, longest.count));
     }
     out
 }
 
 /// Returns the format of PostgreSQL 15 to 18. The observed differences are microseconds.
 pub fn classic(clock: &TestedClock) -> String {
-    let mut out = format!("Per loop time including overhead: {:.2} ns\n", clock.loop_ns);
-    out.push_str("Histogram of timing durations:\n");
-    _ = writeln!(out, "{:>6}   {:>10} {:>10}", "< us", "% of total", "count");
-    for (nth, count) in rows(clock).into_iter().enumerate() {
+    let row = |(nth, count): (usize, u64)| {
         let percent = count as f64 * 100.0 / clock.reads.max(1) as f64;
-        _ = writeln!(out, "{:>6}   {percent:>10.5} {count:>10}", 1u64 << nth);
-    }
-    out
+        format!("{:>6}   {percent:>10.5} {count:>10}\n", 1u64 << nth)
+    };
+    let head = format!("Per loop time including overhead: {:.2} ns\nHistogram of timing durations:\n", clock.loop_ns);
+    let titles = format!("{:>6}   {:>10} {:>10}\n", "< us", "% of total", "count");
+    head + &titles + &rows(clock).into_iter().enumerate().map(row).collect::<String>()
 }
 
 /// Returns counts by power of two.

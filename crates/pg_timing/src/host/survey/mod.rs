@@ -6,7 +6,7 @@ pub(in crate::host) mod counter;
 
 pub use counter::{between_cpus, known_faults};
 
-use crate::host::facts::{Host, KernelLog, about_clocks, activity_since, counters, selectable_timecounters};
+use crate::host::facts::{Host, KernelLog, activity_since, counters, parameters_about_clocks, selectable_timecounters};
 use crate::host::kernel_log::{KernelClockLog, Kind, Level, Message, TSC_RATES};
 use crate::host::measure;
 use crate::host::measure::Budget;
@@ -188,8 +188,7 @@ fn messages(boot: &[Message]) -> Vec<KernelMessage> {
 /// FreeBSD's timecounters, and the timer of an old Linux.
 pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut Clocksource) {
     fill(&mut facts.kernel, log.field(Kind::Boot, "version").map(|version| format!("Linux {version}")));
-    let words = |line: &str| line.split_whitespace().filter(|word| about_clocks(word)).map(String::from).collect();
-    fill(&mut facts.boot_parameters, log.field(Kind::CommandLine, "line").map(words));
+    fill(&mut facts.boot_parameters, log.field(Kind::CommandLine, "line").map(parameters_about_clocks));
     let named =
         log.this_boot().iter().flat_map(|message| [message.fields.text("source"), message.fields.text("watchdog")]);
     let hypervisor = named.flatten().find_map(|name| match name {

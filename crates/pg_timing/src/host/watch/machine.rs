@@ -1,7 +1,7 @@
 //! What a watch needs of a machine, and this machine.
 
 use super::Sample;
-use crate::host::facts::{FollowedLog, Host, KernelLog, activity_since, counters, own_use};
+use crate::host::facts::{FollowedLog, Host, activity_since, counters, own_use};
 use crate::host::measure::{Budget, Pinned, allowed};
 use crate::host::survey::clocks::{Instruments, STEP_TIME, is_main};
 use crate::host::survey::{self, counter};
@@ -85,7 +85,6 @@ impl State {
 pub struct LiveMachine {
     host: Host,
     log: FollowedLog,
-    kernel_log: KernelLog,
     permission: Result<(), Refused>,
     cpus: Vec<usize>,
     started: Instant,
@@ -102,11 +101,9 @@ pub const STOP_CHECK: Duration = Duration::from_millis(250);
 
 impl LiveMachine {
     pub fn new(stop: Arc<AtomicBool>) -> LiveMachine {
-        let log = FollowedLog::start();
         LiveMachine {
             host: Host::live(),
-            kernel_log: log.log(),
-            log,
+            log: FollowedLog::start(),
             permission: permitted(),
             cpus: allowed().unwrap_or_default(),
             started: Instant::now(),
@@ -118,8 +115,7 @@ impl LiveMachine {
 impl Machine for LiveMachine {
     fn facts(&mut self) -> Report {
         self.cpus = allowed().unwrap_or_default();
-        self.kernel_log = self.log.log();
-        survey::facts(&self.host, &self.kernel_log, Origin::Measured)
+        survey::facts(&self.host, &self.log.log, Origin::Measured)
     }
 
     fn instruments(&mut self) -> Instruments {
@@ -163,7 +159,7 @@ impl Machine for LiveMachine {
     }
 
     fn judge_counter(&self, facts: &Report, rate: &Result<Rate, String>) -> TscReport {
-        counter::judge(&self.host, facts, self.permission, rate, &self.kernel_log)
+        counter::judge(&self.host, facts, self.permission, rate, &self.log.log)
     }
 
     fn skew(&mut self, cpus: Cpus, rate: Option<Rate>) -> Cpus {

@@ -71,13 +71,9 @@ pub struct Watch<M> {
     samples: u64,
     state: State,
     reader: ClockReader,
-    /// whether the counter was not judged since the facts were read
-    facts_are_new: bool,
-    /// the rate with which the counter was judged
-    judged: Option<Rate>,
+    /// the rate with which the counter was judged since the facts were read
+    judged: Option<Option<Rate>>,
     log_readable: bool,
-    /// whether the facts must be read again
-    facts_are_old: bool,
     /// duration of the pauses between two readings in one sample
     requested_s: f64,
 }
@@ -95,10 +91,8 @@ impl<M: Machine> Watch<M> {
             samples: 0,
             state: machine.state(),
             reader: ClockReader::new(interval_s),
-            facts_are_new: true,
             judged: None,
             log_readable: true,
-            facts_are_old: false,
             requested_s: 0.0,
             facts,
             machine,
@@ -124,14 +118,14 @@ impl<M: Machine> Watch<M> {
     pub fn sample(&mut self) -> Sample {
         let mut sample = Sample { at: self.machine.unix_time(), ..Sample::default() };
         let clocksource = self.read_clocksource(&mut sample);
-        self.read_kernel_log(&mut sample);
+        let is_log_other = self.read_kernel_log(&mut sample);
         let before = std::mem::replace(&mut self.state, self.machine.state());
         self.state.compare(&before, &mut sample);
         let changed = sample.clocksource_change.is_some() || sample.restored.is_some();
         let is_due = self.samples.is_multiple_of(FACTS_EVERY);
-        if changed || !sample.messages.is_empty() || std::mem::take(&mut self.facts_are_old) || is_due {
+        if changed || !sample.messages.is_empty() || is_log_other || is_due {
             self.facts = self.machine.facts();
-            self.facts_are_new = true;
+            self.judged = None;
         }
         self.facts.host.ntp = self.state.ntp.clone();
         // The previous instruments see what happened since the last sample, for example a suspend after which the kernel uses
@@ -161,9 +155,7 @@ impl<M: Machine> Watch<M> {
     /// Reads the clocks once more, after a pause, to confirm what the sample showed. The figures are those of the calmer of
     /// both readings.
     pub fn confirm(&mut self, sample: &mut Sample) {
-        let pause_s = (self.interval_s / 4.0).min(CONFIRM_AFTER_S);
-        self.requested_s += pause_s;
-        self.machine.sleep(pause_s);
+        pause(&mut self.machine, self.interval_s, &mut self.requested_s);
         let first = self.reader.figures.clone();
         self.reader.make_due();
         self.read_clocks(sample);
@@ -184,15 +176,14 @@ impl<M: Machine> Watch<M> {
         clocksource
     }
 
-    fn read_kernel_log(&mut self, sample: &mut Sample) {
+    /// Returns whether the log is readable again, or not any more. It then has old messages that no event reports.
+    fn read_kernel_log(&mut self, sample: &mut Sample) -> bool {
         let start = Instant::now();
         let messages = self.machine.kernel_messages();
-        let readable = messages.is_ok();
+        let was_readable = std::mem::replace(&mut self.log_readable, messages.is_ok());
         sample.collectors.push(collector("kernel_log", start, messages.as_ref().err().cloned()));
         sample.messages = messages.unwrap_or_default();
-        // A log that is readable again has old messages that no event reports.
-        self.facts_are_old |= readable != self.log_readable;
-        self.log_readable = readable;
+        was_readable != self.log_readable
     }
 
     /// Compares the kernel's clocks with each other. Returns the duration in seconds.
@@ -214,13 +205,7 @@ impl<M: Machine> Watch<M> {
         if let Ok(meter) = &mut self.instruments.counter {
             meter.sample();
             let explained = sample.suspends > 0 || sample.suspended_s.is_some();
-            let pause_s = (self.interval_s / 4.0).min(CONFIRM_AFTER_S);
-            let pause = || {
-                self.requested_s += pause_s;
-                let start_s = self.machine.monotonic_s();
-                self.machine.sleep(pause_s);
-                paused_s += self.machine.monotonic_s() - start_s;
-            };
+            let pause = || paused_s += pause(&mut self.machine, self.interval_s, &mut self.requested_s);
             self.counter.evaluate(meter, explained, pause, sample);
         }
         let seconds = offsets_s + self.machine.monotonic_s() - start_s - paused_s;
@@ -243,10 +228,10 @@ impl<M: Machine> Watch<M> {
     /// Judges the counter if the facts or its rate changed. That takes milliseconds on a host with many CPUs.
     fn judge_counter(&mut self) {
         let rate = self.counter.rate;
-        if std::mem::take(&mut self.facts_are_new) || drift::is_new(rate, self.judged) {
+        if self.judged.is_none_or(|judged| drift::is_new(rate, judged)) {
             let measured = rate.ok_or_else(|| "not measured yet".to_string());
             self.facts.tsc = self.machine.judge_counter(&self.facts, &measured);
-            self.judged = rate;
+            self.judged = Some(rate);
         }
     }
 
@@ -265,6 +250,15 @@ impl<M: Machine> Watch<M> {
 
 /// A confirmation comes this much later. Another program that disturbs a reading has then often ended.
 const CONFIRM_AFTER_S: f64 = 1.0;
+
+/// Waits before a confirmation. Returns the duration in seconds.
+fn pause(machine: &mut impl Machine, interval_s: f64, requested_s: &mut f64) -> f64 {
+    let pause_s = (interval_s / 4.0).min(CONFIRM_AFTER_S);
+    *requested_s += pause_s;
+    let start_s = machine.monotonic_s();
+    machine.sleep(pause_s);
+    machine.monotonic_s() - start_s
+}
 
 /// Returns the record of a collector that began at `start`.
 fn collector(name: &'static str, start: Instant, error: Option<String>) -> Collector {

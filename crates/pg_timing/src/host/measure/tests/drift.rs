@@ -170,7 +170,6 @@ fn a_step_and_its_error_exclude_the_slew() {
         offsets.iter().zip(5..).map(|(&offset, n)| Sample { at: f64::from(n) * 1e8, offset, error: 25.0 }).collect();
     let got = trend(("x", "y"), MAX_SLEW, &samples).unwrap();
     // Two periods of 0.2 s and 0.1 s, each with an error of 50 ns.
-    let uncertainty = 100.0 / 3e8;
     assert_eq!((got.rate_ppm, got.uncertainty_ppm), (100.0, 0.3333), "{got:?}");
     assert_eq!((got.steps.len(), got.steps[0].at_seconds, got.over_seconds), (1, 0.8, 0.4));
     assert_eq!((got.steps[0].by_ns, got.steps[0].error_ns), (1e6, 84.0), "{got:?}");
