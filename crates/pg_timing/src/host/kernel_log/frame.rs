@@ -79,8 +79,8 @@ fn kmsg_seconds(record: &str) -> Option<f64> {
     Some(fields.nth(1)?.parse::<u64>().ok()? as f64 / 1e6)
 }
 
-/// Returns the wall-clock time as printed in any language, and the position after it: a word with `10:29`, and the words before
-/// it.
+/// Returns the wall-clock time as printed in any language, and the position after it: a word with `10:29`, and the short
+/// words of a date before it.
 fn stamp(prefix: &str) -> Option<(&str, usize)> {
     let bytes = prefix.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
@@ -90,14 +90,27 @@ fn stamp(prefix: &str) -> Option<(&str, usize)> {
         digits && bytes[at + 2] == b':' && !is_digit(at + 5) && !(*at > 0 && is_digit(at - 1))
     };
     let time = (0..bytes.len()).find(is_time)?;
-    let is_edge = |c: char| "[](){}\":>|".contains(c);
-    let before = &prefix[..time];
-    // `2026-11-20T10:29` has its date. Before another time there is `Fri Nov 20`, in any language.
-    let word = before.rsplit(|c: char| c.is_whitespace() || is_edge(c)).next().unwrap_or("");
-    let date = before.rsplit(is_edge).next().unwrap_or("").trim_start();
-    let start = time - if word.is_empty() { date.len() } else { word.len() };
+    let is_edge = |c: char| c.is_whitespace() || "[](){}\":>|".contains(c);
+    let word_start = |end: usize| {
+        prefix[..end].char_indices().rev().find(|(_, c)| is_edge(*c)).map_or(0, |(at, c)| at + c.len_utf8())
+    };
+    let mut start = word_start(time);
+    // `2026-11-20T10:29` has its date.
+    let has_date = start < time;
+    loop {
+        let end = prefix[..start].trim_end().len();
+        let word = &prefix[word_start(end)..end];
+        // `Fri`, `2026-11-20`, `Nov`, `déc.`, `12月`
+        let is_date = word.contains(char::is_alphanumeric)
+            && word.chars().count() <= 5 + 5 * usize::from(word.contains('-'))
+            && word.chars().all(|c| c.is_alphanumeric() || c == '.' || c == '-');
+        if has_date || !is_date {
+            break;
+        }
+        start = end - word.len();
+    }
     let is_bracketed = prefix[..start].ends_with('[');
-    let is_end = |c: char| if is_bracketed { c == ']' } else { c != ':' && (c.is_whitespace() || is_edge(c)) };
+    let is_end = |c: char| if is_bracketed { c == ']' } else { c != ':' && is_edge(c) };
     let end = prefix[time..].find(is_end).map_or(prefix.len(), |at| time + at);
     let after = end + usize::from(is_bracketed && end < prefix.len());
     Some((prefix[start..end].trim_end_matches(':'), after))
