@@ -4,13 +4,13 @@ use super::input::{self, Input};
 use super::values::{Format, limits, seconds};
 use super::{interrupt, print, progress, show};
 use crate::document;
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::host::check::judge;
 use crate::host::facts::{Host, KernelLog, capture};
 use crate::host::measure::Budget;
 use crate::host::survey;
 use crate::report::Report;
-use crate::report::thresholds::{Limits, Thresholds};
+use crate::report::thresholds::{Limits, Thresholds, Watched};
 use clap::{Args, ValueHint};
 use std::path::{Path, PathBuf};
 use timing_clock::Nanos;
@@ -76,10 +76,10 @@ pub struct CheckArguments {
 pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     let (warning, critical) = (arguments.warning.unwrap_or_default(), arguments.critical.unwrap_or_default());
     let thresholds = Thresholds { warning, critical };
-    if let Some(figure) = thresholds.contradiction() {
-        let name = figure.name();
+    for (Watched { name, .. }, limits) in thresholds.figures() {
+        let is_ordered = !matches!(limits, [Some(warning), Some(critical)] if warning > critical);
         let what = format!("the limit of {name} for a warning (-w) is above the one for critical (-c)");
-        return Err(Error::new(what, LIMITS_HINT).into());
+        require(is_ordered, what, LIMITS_HINT)?;
     }
     let host = host(arguments.root.as_deref())?;
     let log = arguments.kernel_log.as_deref().map(kernel_log).unwrap_or_else(|| Ok(KernelLog::own(&host)))?;
