@@ -136,7 +136,6 @@ pub fn this_host(limit: Nanos) -> anyhow::Result<Report> {
 
 fn measure(limit: Nanos, host: &Host, log: &KernelLog) -> anyhow::Result<Report> {
     let stop = interrupt::flag()?;
-    let bar = progress::bar("measuring");
     let budget = Budget::new(limit, &stop);
-    Ok(survey::live(host, log, limit, &budget, &mut |done| progress::show(bar.as_ref(), done)))
+    Ok(survey::live(host, log, limit, &budget, &mut progress("measuring")))
 }

@@ -214,8 +214,7 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, bool)>
     let connection = &mut server.connection;
     // For the statements before the first run.
     connection.lower_limit(options.limit);
-    let bar = progress::bar("running");
-    let mut show = |done| progress::show(bar.as_ref(), done);
+    let mut show = progress("running");
     let output = match script {
         Some(script) => explain(connection, &script, options, &stop, &mut show)
             .and_then(|report| render_report(&report, arguments.format)),
@@ -313,16 +312,16 @@ fn run_plans(arguments: &ExplainArguments) -> anyhow::Result<u8> {
         return Err(no_single_plan().into());
     }
     let stop = interrupt::flag()?;
-    let bar = progress::bar("reading");
+    let bar = progress("reading");
     let log = Log {
         sources: Sources::new(arguments.plan.clone()),
         inputs,
         stop: &stop,
-        progress: &mut |done| progress::show(bar.as_ref(), done.min(LAST_STEP)),
+        progress: &mut |done| bar(done.min(LAST_STEP)),
     };
     if arguments.all && format != ExplainFormat::Jsonl {
         let report = log.totals();
-        progress::show(bar.as_ref(), 1.0);
+        bar(1.0);
         let report = report?;
         let page = || html::page(log::TITLE, &log::document(&report), None);
         print(&render(&report, || log::document(&report), page, format).ok_or_else(no_single_plan)?)?;
@@ -341,7 +340,7 @@ fn run_plans(arguments: &ExplainArguments) -> anyhow::Result<u8> {
         }
         _ => log.last().map_err(|error| with_file_names(arguments, error)),
     };
-    progress::show(bar.as_ref(), 1.0);
+    bar(1.0);
     printed?;
     let Plans { reports, gaps } = plans?;
     let each = || reports.iter().map(|report| render_report(report, format)).collect::<Result<Vec<_>, _>>();

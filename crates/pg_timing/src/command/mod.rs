@@ -19,6 +19,7 @@ use crate::document::Document;
 use crate::document::text::{Output, text};
 use crate::error::Error;
 use crate::escape;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{ErrorKind, IsTerminal, Write};
 
 /// The exit status after a usage error, and of a command that did not do its work.
@@ -152,34 +153,20 @@ mod interrupt {
     }
 }
 
-/// The progress bar on stderr. It is shown only on a terminal.
-mod progress {
-    use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-    use std::io::IsTerminal;
-
+/// Returns what shows a fraction from 0 to 1 in a progress bar on stderr, and removes the bar at 1. There is no bar without a
+/// terminal, or if the process may not read the counter: indicatif reads a clock, and the kernel would kill the process.
+fn progress(label: &'static str) -> impl Fn(f64) {
     const STEPS: u64 = 100;
-
-    /// Returns a progress bar with a label, or `None` if stderr is not a terminal. There is no bar either
-    /// if the process may not read the counter: indicatif reads a clock, and the kernel would kill the process.
-    pub fn bar(label: &'static str) -> Option<ProgressBar> {
-        if !std::io::stderr().is_terminal() || timing_clock::counter::permitted().is_err() {
-            return None;
-        }
-        let style = ProgressStyle::with_template("{msg} {bar:40} {percent} %").ok()?;
-        Some(
-            ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr())
-                .with_style(style)
-                .with_message(label),
-        )
-    }
-
-    /// Moves the bar to `done`, a fraction from 0 to 1. Removes the bar at 1.
-    pub fn show(bar: Option<&ProgressBar>, done: f64) {
-        let Some(bar) = bar else { return };
-        match done >= 1.0 {
-            true => bar.finish_and_clear(),
-            false => bar.set_position((done * STEPS as f64) as u64),
-        }
+    let is_possible = std::io::stderr().is_terminal() && timing_clock::counter::permitted().is_ok();
+    let style = ProgressStyle::with_template("{msg} {bar:40} {percent} %").ok().filter(|_| is_possible);
+    let bar = style.map(|style| {
+        let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
+        bar.with_style(style).with_message(label)
+    });
+    move |done| match &bar {
+        Some(bar) if done >= 1.0 => bar.finish_and_clear(),
+        Some(bar) => bar.set_position((done * STEPS as f64) as u64),
+        None => {}
     }
 }
 

@@ -9,7 +9,9 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, is_raw_mode_enabled,
+};
 use ratatui::{DefaultTerminal, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGCONT, SIGTSTP};
@@ -29,9 +31,6 @@ const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 /// Events per press of Page Up or Page Down. A screen of 24 lines shows about as many.
 const PAGE: isize = 5;
 
-/// Whether the terminal is in raw mode and shows the second screen.
-static ACTIVE: AtomicBool = AtomicBool::new(false);
-
 /// Shows the last of these reports until the user quits or `stop` is set.
 ///
 /// The terminal is restored in all cases. Returns an error with a hint if the terminal cannot show the screen, and an error
@@ -43,7 +42,12 @@ pub fn run(reports: &Receiver<MonitorReport>, stop: &AtomicBool) -> anyhow::Resu
     }
     let continued = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGCONT, continued.clone())?;
-    restore_before_panics();
+    // A panic of any thread ends a release build. Its message must be readable, and the shell must get a usable terminal.
+    let previous = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        _ = leave();
+        previous(panic);
+    }));
     let shown = show(reports, stop, &continued);
     // If the terminal is closed, there is nothing to restore.
     _ = leave();
@@ -86,7 +90,7 @@ fn show(reports: &Receiver<MonitorReport>, stop: &AtomicBool, continued: &Atomic
                 Some(Leave::Suspend) => {
                     leave()?;
                     stop_job();
-                    enter().and_then(|()| terminal.clear())?;
+                    continued.store(true, Ordering::Relaxed);
                 }
                 None => {}
             }
@@ -148,14 +152,13 @@ fn stop_job() {
 }
 
 fn enter() -> io::Result<()> {
-    ACTIVE.store(true, Ordering::Relaxed);
     enable_raw_mode()?;
     execute!(stdout(), EnterAlternateScreen, Hide)
 }
 
 /// Restores the terminal, unless that is done already.
 fn leave() -> io::Result<()> {
-    if !ACTIVE.swap(false, Ordering::Relaxed) {
+    if !is_raw_mode_enabled()? {
         return Ok(());
     }
     // The modes belong to stdin. They can be restored even if stdout is closed.
@@ -165,19 +168,7 @@ fn leave() -> io::Result<()> {
 
 /// Restores the modes of a terminal that takes no output: a program that reads it later gets its keys.
 pub fn abandon() {
-    if ACTIVE.swap(false, Ordering::Relaxed) {
-        _ = disable_raw_mode();
-    }
-}
-
-/// Restores the terminal before the message of a panic, so that the message is readable. A panic of any thread ends a
-/// release build, and the shell must get a usable terminal.
-fn restore_before_panics() {
-    let previous = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        _ = leave();
-        previous(panic);
-    }));
+    _ = disable_raw_mode();
 }
 
 #[cfg(test)]
