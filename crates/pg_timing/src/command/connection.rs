@@ -38,12 +38,9 @@ pub fn open(arguments: &ConnectionArguments, stop: &AtomicBool) -> Result<Connec
     Connection::open(&target(arguments), prompt_password, stop)
 }
 
-/// A connection and its temporary server, if there is one. The fields are dropped in this order: the connection closes
-/// before the server stops.
-pub struct OpenServer {
-    pub connection: Connection,
-    _ephemeral: Option<Ephemeral>,
-}
+/// A connection and its temporary server, if there is one. They are dropped in this order: the connection closes before the
+/// server stops.
+pub type OpenServer = (Connection, Option<Ephemeral>);
 
 /// Connects like [`open`]. Starts a temporary server if `ephemeral` is set, or if the user named no server and none
 /// answers.
@@ -51,7 +48,7 @@ pub fn open_or_start(arguments: &ConnectionArguments, ephemeral: bool, stop: &At
     let target = target(arguments);
     if !ephemeral {
         match Connection::open(&target, prompt_password, stop) {
-            Ok(connection) => return Ok(OpenServer { connection, _ephemeral: None }),
+            Ok(connection) => return Ok((connection, None)),
             Err(error) if !error.state.is(SqlState::NO_SERVER) || is_named(&target) => return Err(error),
             Err(_) => {
                 note("no server was given, and no server answers on the default socket: starting a temporary server")
@@ -68,7 +65,7 @@ pub fn open_or_start(arguments: &ConnectionArguments, ephemeral: bool, stop: &At
         installation.bin.display()
     ));
     let connection = Connection::open(&ephemeral.target(), prompt_password, stop)?;
-    Ok(OpenServer { connection, _ephemeral: Some(ephemeral) })
+    Ok((connection, Some(ephemeral)))
 }
 
 /// Returns whether an option or a variable names the server, the user or the database. A password alone does not count.

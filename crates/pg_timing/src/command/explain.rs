@@ -211,7 +211,7 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, bool)>
         note,
     };
     let mut server = connection::open_or_start(&arguments.connection, arguments.ephemeral, &stop)?;
-    let connection = &mut server.connection;
+    let connection = &mut server.0;
     // For the statements before the first run.
     connection.lower_limit(options.limit);
     let mut show = progress("running");

@@ -32,9 +32,7 @@ fn is_utf8() -> bool {
 }
 
 fn is_utf8_locale(name: &str) -> bool {
-    // A modifier may follow, as in `de_DE.UTF-8@euro`.
-    let encoding = name.split_once('.').map_or("", |(_, encoding)| encoding).split('@').next().unwrap_or("");
-    encoding.eq_ignore_ascii_case("utf-8") || encoding.eq_ignore_ascii_case("utf8")
+    name.to_ascii_lowercase().replace('-', "").contains(".utf8")
 }
 
 /// Returns what a result on stdout is for.
@@ -60,15 +58,12 @@ fn note(text: &str) {
 
 /// Prints the error of a command. Returns the exit status.
 pub fn finish(result: anyhow::Result<u8>) -> u8 {
-    result.unwrap_or_else(|error| report_error(&error))
-}
-
-/// Prints `pg_timing: error: ...` and the error's hint on stderr. Returns the exit status.
-fn report_error(error: &anyhow::Error) -> u8 {
-    let hint = error.downcast_ref::<Error>().map_or("", |error| error.hint.as_str());
-    // The alternate form contains the causes of the error.
-    print_error(&format!("{error:#}"), hint);
-    NOT_DONE
+    result.unwrap_or_else(|error| {
+        let hint = error.downcast_ref::<Error>().map_or("", |error| error.hint.as_str());
+        // The alternate form contains the causes of the error.
+        print_error(&format!("{error:#}"), hint);
+        NOT_DONE
+    })
 }
 
 /// Prints an error in one line, and its hint in another one if it has any.

@@ -45,10 +45,9 @@ impl<M: Machine> Monitor<M> {
     pub fn new(machine: M, interval_s: f64, server: Option<ServerFigures>) -> Monitor<M> {
         let mut watch = Watch::new(machine, interval_s);
         let started_at = watch.machine().unix_time();
-        let event_counts = EventKind::ALL.map(|kind| (kind, 0)).into();
         Monitor {
             watch,
-            report: MonitorReport { started_at, interval_s, event_counts, ..MonitorReport::default() },
+            report: MonitorReport { started_at, interval_s, ..MonitorReport::default() },
             read_costs: ReadCosts::default(),
             server,
             overtime_s: 0.0,

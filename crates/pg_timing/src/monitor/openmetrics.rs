@@ -65,6 +65,20 @@ impl Series<'_> {
         self.line("", &labels, figure.into());
     }
 
+    /// Adds two series that differ in the last label, in units of which the figures have this number.
+    fn add_each<F: Into<Option<f64>>>(&mut self, values: &[&str], figures: [(&str, F); 2], scale: f64) {
+        for (last, figure) in figures {
+            self.add(&[values, &[last]].concat(), figure.into().map(|figure| figure / scale));
+        }
+    }
+
+    /// Adds a series for each severity: 1 if it is this one.
+    fn add_severities(&mut self, values: &[&str], is: Severity) {
+        for severity in [Severity::Ok, Severity::Warning, Severity::Critical, Severity::Unknown] {
+            self.add(&[values, &[&name(&severity)]].concat(), f64::from(severity == is));
+        }
+    }
+
     /// Adds a histogram with one label. Row n counts the values from the bound of row n - 1 up to its own: 0, 1, 3, 7, 15 ... ns.
     fn add_histogram(&mut self, value: &str, rows: &[u64], sum: f64) {
         let Some(label) = self.metric.labels.first().map(|name| (*name, value)).filter(|_| sum.is_finite()) else {
@@ -115,8 +129,6 @@ const PPM: f64 = 1e6;
 /// The name of the collector of the kernel log.
 const KERNEL_LOG: &str = "kernel_log";
 
-const SEVERITIES: [Severity; 4] = [Severity::Ok, Severity::Warning, Severity::Critical, Severity::Unknown];
-
 /// Defines `ALL` with every metric, in the order of the output: its kind, its name without the prefix, its labels, its HELP text,
 /// and what adds its series.
 macro_rules! metrics {
@@ -131,28 +143,17 @@ metrics! {
         |_, out| out.add(&[env!("CARGO_PKG_VERSION")], 1.0);
 
     gauge "verdict" ["severity"] "1 for the severity of the verdict on this host's clocks, 0 for the other severities."
-        |report, out| {
-            for severity in SEVERITIES {
-                let is = |verdict: &Verdict| f64::from(verdict.severity == severity);
-                let verdict = Some(&report.now.verdict).filter(|_| report.samples > 0);
-                out.add(&[&name(&severity)], verdict.map(is));
-            }
-        };
+        |report, out| if report.samples > 0 { out.add_severities(&[], report.now.verdict.severity) };
     gauge "finding" ["id", "severity"] "1 for the severity of this finding, 0 for its other severities."
         |report, out| {
-            for WatchedFinding { finding, .. } in &report.findings {
-                for severity in SEVERITIES {
-                    out.add(&[&finding.id, &name(&severity)], f64::from(finding.severity == severity));
-                }
-            }
+            report.findings.iter().for_each(|watched| out.add_severities(&[&watched.finding.id], watched.finding.severity));
         };
     gauge "finding_since_timestamp_seconds" ["id"] "Time when the finding got its present severity, in seconds since 1970."
         |report, out| report.findings.iter().for_each(|watched| out.add(&[&watched.finding.id], watched.since));
     counter "events_total" ["event"] "Number of events of this kind since the monitor started."
         |report, out| {
-            for kind in EventKind::ALL {
-                out.add(&[kind.name()], report.event_counts.get(&kind).copied().unwrap_or(0) as f64);
-            }
+            let count = |kind| report.event_counts.get(kind).map_or(0.0, |count| *count as f64);
+            EventKind::ALL.iter().for_each(|kind| out.add(&[kind.name()], count(kind)));
         };
 
     gauge "clock_info" ["clock", "access"] "How a program reads the clock: instruction, vdso, syscall, interposed or unknown. The value is always 1."
@@ -165,9 +166,8 @@ metrics! {
         |report, out| of_clocks(report, out, |clock| clock.last.read_ns);
     gauge "clock_read_cost_limit_seconds" ["severity"] "Cost of one read of PostgreSQL's clock above which the finding clock-slow has this severity."
         |report, out| {
-            let limits = report.now.read_cost_limits_ns;
-            out.add(&["warning"], limits.map(|limits| limits.warning / NS_PER_S));
-            out.add(&["critical"], limits.map(|limits| limits.critical / NS_PER_S));
+            let limits = report.now.read_cost_limits_ns.iter();
+            limits.for_each(|ns| out.add_each(&[], [("warning", ns.warning), ("critical", ns.critical)], NS_PER_S));
         };
     histogram "clock_read_seconds" ["clock"] "Differences between consecutive readings of the clock."
         |report, out| {
@@ -196,17 +196,9 @@ metrics! {
             }
         };
     gauge "clock_drift_error_ratio" ["clock", "reference"] "Bound on the error of the drift."
-        |report, out| {
-            for drift in &report.now.drift {
-                out.add(&[&drift.clock, &drift.reference], drift.uncertainty_ppm / PPM);
-            }
-        };
+        |report, out| report.now.drift.iter().for_each(|d| out.add(&[&d.clock, &d.reference], d.uncertainty_ppm / PPM));
     counter "clock_offset_steps_total" ["clock", "reference"] "Sudden changes of the offset between the clock and the reference clock."
-        |report, out| {
-            for ((clock, reference), count) in &report.offset_steps {
-                out.add(&[clock, reference], *count as f64);
-            }
-        };
+        |report, out| report.offset_steps.iter().for_each(|((clock, of), count)| out.add(&[clock, of], *count as f64));
     gauge "tsc_frequency_hertz" [] "Measured rate of the CPU's counter: the TSC, or CNTVCT on AArch64."
         |report, out| out.add(&[], report.counter.map(|counter| counter.hz));
     gauge "tsc_frequency_error_ratio" [] "Bound on the relative error of the measured rate."
@@ -244,8 +236,7 @@ metrics! {
     gauge "server_clock_read_cost_seconds" ["clock", "bound"] "Cost of one read of a clock that the server uses: low and high bound."
         |report, out| {
             for read in advise(report).flat_map(|advise| [Some(&advise.read), advise.node_read.as_ref()]).flatten() {
-                out.add(&[&read.clock, "low"], read.low_ns.map(|ns| ns / NS_PER_S));
-                out.add(&[&read.clock, "high"], read.high_ns.map(|ns| ns / NS_PER_S));
+                out.add_each(&[&read.clock], [("low", read.low_ns), ("high", read.high_ns)], NS_PER_S);
             }
         };
     gauge "server_setting_on" ["setting"] "1 if the setting makes the server read the clock, 0 if not."
@@ -254,9 +245,8 @@ metrics! {
         |report, out| settings(report).for_each(|setting| out.add(&[&setting.name], setting.events_per_s));
     gauge "server_setting_core_ratio" ["setting", "bound"] "Cost of the setting, or its cost if it were on, as a share of one core: low and high bound."
         |report, out| {
-            for setting in settings(report) {
-                out.add(&[&setting.name, "low"], setting.core_share.map(|share| share.low));
-                out.add(&[&setting.name, "high"], setting.core_share.and_then(|share| share.high));
+            for (setting, share) in settings(report).filter_map(|setting| Some((setting, setting.core_share?))) {
+                out.add_each(&[&setting.name], [("low", Some(share.low)), ("high", share.high)], 1.0);
             }
         };
     gauge "server_setting_advice" ["setting", "advice"] "The advice for the setting: keep, turn_on, turn_off, none, sample_less or unknown. The value is always 1."
@@ -274,20 +264,14 @@ metrics! {
         |report, out| fast_counts(report).for_each(|fast| out.add(&[], fast.statements));
     counter "fast_timing_nodes_total" ["times"] "Plan nodes that pg_fast_timing timed: exact or estimated."
         |report, out| {
-            for fast in fast_counts(report) {
-                out.add(&["exact"], fast.exact_nodes);
-                out.add(&["estimated"], fast.estimated_nodes);
-            }
+            fast_counts(report)
+                .for_each(|fast| out.add_each(&[], [("exact", fast.exact_nodes), ("estimated", fast.estimated_nodes)], 1.0));
         };
     counter "fast_timing_node_calls_total" [] "Calls of plan nodes that pg_fast_timing counted."
         |report, out| fast_counts(report).for_each(|fast| out.add(&[], fast.node_calls));
     counter "fast_timing_fallbacks_total" ["missing"] "Statements that pg_fast_timing could not time as requested, because the TSC (tsc) or the ticks (ticks) were missing."
-        |report, out| {
-            for fast in fast_counts(report) {
-                out.add(&["tsc"], fast.without_tsc);
-                out.add(&["ticks"], fast.without_ticks);
-            }
-        };
+        |report, out| fast_counts(report)
+            .for_each(|fast| out.add_each(&[], [("tsc", fast.without_tsc), ("ticks", fast.without_ticks)], 1.0));
 
     gauge "monitor_interval_seconds" [] "The interval between two samples."
         |report, out| out.add(&[], Some(report.interval_s).filter(|seconds| *seconds > 0.0));
