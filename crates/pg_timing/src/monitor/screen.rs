@@ -27,7 +27,7 @@ const VERDICT_LINES: usize = 4;
 const HISTORY_LINES: usize = 5;
 
 /// What the user selected, and what the terminal can show.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct View {
     pub paused: bool,
     /// number of newer events that are not shown
@@ -38,10 +38,6 @@ pub struct View {
 }
 
 impl View {
-    pub fn new(color: bool, unicode: bool) -> View {
-        View { paused: false, scroll: 0, color, unicode }
-    }
-
     /// Shows events that are older by this number, of `events` events. A negative number shows newer ones.
     pub fn scroll_by(&mut self, older: isize, events: usize) {
         self.scroll = self.scroll.saturating_add_signed(older).min(events.saturating_sub(1));
@@ -108,24 +104,15 @@ pub fn draw(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer
     let event_lines = 1 + report.events.len();
     let most =
         [1, verdict.len(), history_lines, clock_lines, findings.len(), facts.len(), server.len(), event_lines, 1];
-    let heights = heights(most, area.height);
-    let [at_top, at_verdict, at_history, at_clocks, at_findings, at_facts, at_server, at_events, at_keys] =
-        Layout::vertical(heights).areas(area);
+    let mut areas: [Rect; PARTS] = Layout::vertical(heights(most, area.height)).areas(area);
     // The keys are in the last line.
-    let at_end = Rect { y: area.bottom() - at_keys.height, ..at_keys };
-    for (lines, area) in [
-        (vec![header(report, view)], at_top),
-        (verdict, at_verdict),
-        (findings, at_findings),
-        (facts, at_facts),
-        (server, at_server),
-        (events(report, view, at_events.height.into()), at_events),
-        (vec![footer(report, view)], at_end),
-    ] {
-        Paragraph::new(lines).render(area, buffer);
-    }
-    history.render(at_history, buffer);
-    clocks(report, view, at_clocks, buffer);
+    areas[8].y = area.bottom() - areas[8].height;
+    let events = events(report, view, areas[7].height.into());
+    let (header, footer, none) = (vec![header(report, view)], vec![footer(report, view)], Vec::new);
+    let parts = [header, verdict, none(), none(), findings, facts, server, events, footer];
+    areas.into_iter().zip(parts).for_each(|(area, lines)| Paragraph::new(lines).render(area, buffer));
+    history.render(areas[2], buffer);
+    clocks(report, view, areas[3], buffer);
 }
 
 /// Returns the host, the time of the last sample, its clock source and the number of samples.

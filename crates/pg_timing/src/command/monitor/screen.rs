@@ -61,7 +61,7 @@ fn show(reports: &Receiver<MonitorReport>, stop: &AtomicBool, continued: &Atomic
     let mut terminal: ManuallyDrop<DefaultTerminal> =
         ManuallyDrop::new(Terminal::new(CrosstermBackend::new(stdout()))?);
     let color = anstream::AutoStream::choice(&stdout()) != anstream::ColorChoice::Never;
-    let mut view = View::new(color, is_utf8());
+    let mut view = View { color, unicode: is_utf8(), ..View::default() };
     let (mut report, mut newer) = (MonitorReport::default(), None);
     let (mut redraw, mut drawn_size) = (true, None);
     while !stop.load(Ordering::Relaxed) {
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn keys_change_the_view() {
-        let mut view = View::new(false, false);
+        let mut view = View::default();
         let key = |code| KeyEvent::new(code, KeyModifiers::NONE);
         use KeyCode::*;
         for (code, scroll) in [(Down, 1), (PageDown, 6), (PageDown, 9), (Up, 8), (PageUp, 3), (PageUp, 0)] {

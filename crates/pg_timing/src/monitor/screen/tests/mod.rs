@@ -14,7 +14,7 @@ use ratatui::style::Color;
 use samples::{NOW, bad, event, healthy};
 
 fn view() -> View {
-    View::new(true, true)
+    View { color: true, unicode: true, ..View::default() }
 }
 
 fn drawn(report: &MonitorReport, view: &View, width: u16, height: u16) -> Buffer {
@@ -51,7 +51,7 @@ fn the_guide_has_this_screen() {
 
 #[test]
 fn an_ascii_screen() {
-    let screen = screen(&bad(), &View::new(false, false), 80, 24);
+    let screen = screen(&bad(), &View::default(), 80, 24);
     assert!(screen.to_string().is_ascii(), "{screen}");
     assert_snapshot!("ascii_bad", screen);
 }
