@@ -94,13 +94,6 @@ impl FastClock {
         self.rated.scale.signed_nanos(ticks_between(earlier.0, later.0))
     }
 
-    /// Returns the nanoseconds since `earlier`. See [`nanos`](FastClock::nanos).
-    #[inline]
-    #[must_use]
-    pub fn elapsed_nanos(&self, earlier: Moment) -> i64 {
-        self.nanos(earlier, self.now())
-    }
-
     /// Returns the rate that conversions use, with its uncertainty relative to the reference.
     #[must_use]
     pub fn rate(&self) -> Rate {
@@ -349,7 +342,7 @@ mod tests {
     fn elapsed_time_ends_now() {
         let clock = fast_clock();
         let earlier = Moment(clock.counter.read().wrapping_sub(1 << 40));
-        let elapsed = clock.elapsed_nanos(earlier);
+        let elapsed = clock.nanos(earlier, clock.now());
         assert!(((5 << 39)..(5 << 40)).contains(&elapsed), "{elapsed}");
     }
 }
