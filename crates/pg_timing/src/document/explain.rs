@@ -106,13 +106,15 @@ fn shares(report: &ExplainReport) -> Shares {
 pub fn classic(report: &ClassicReport) -> Document {
     let (Some(count), Some(nested)) = (&report.count.runs, &report.nested.runs) else { return Document::default() };
     let heads = ["baseline", "reported", "clock per call", "counting per call"].map(Column::right);
+    let rows = [("count 100 000 rows", &report.count, count), ("100 000 rows in 400 loops", &report.nested, nested)];
+    let row = |(name, report, runs): (&str, &ExplainReport, &LiveRuns)| {
+        let [clock, rows] = [runs.clock_per_call_ns, runs.rows_per_call_ns].map(|ns| format!("{} ns", with_margin(ns)));
+        Row::new([name.into(), ms(runs.plain_ms), ms(report.reported_ms), clock, rows])
+    };
     let table = Table {
         name: "statements".into(),
         columns: [Column::left("statement")].into_iter().chain(heads).collect(),
-        rows: vec![
-            classic_row("count 100 000 rows", &report.count, count),
-            classic_row("100 000 rows in 400 loops", &report.nested, nested),
-        ],
+        rows: rows.map(row).into(),
         ..Table::default()
     };
     let mut facts = vec![("one read", read(&report.read)), (PLUS_MINUS, MARGINS.into())];
@@ -129,30 +131,22 @@ fn classic_answer(count: &LiveRuns, nested: &LiveRuns) -> String {
     const NODES: f64 = 3.0;
     let [count, nested] = [count, nested].map(|runs| runs.clock_per_call_ns + runs.rows_per_call_ns);
     let higher = if count.estimate > nested.estimate { count } else { nested };
+    let (per_row, s) = (with_margin(higher), with_margin(higher.times(ROWS * NODES / 1e9)));
     format!(
-        "EXPLAIN ANALYZE adds {} ns per row and plan node on this server. For a million rows through three nodes that is {} s.",
-        with_margin(higher),
-        with_margin(higher.times(ROWS * NODES / 1e9))
+        "EXPLAIN ANALYZE adds {per_row} ns per row and plan node on this server. For a million rows through three nodes that is {s} s."
     )
 }
 
 /// Returns the read cost of the server's clock.
 fn read(read: &ReadCost) -> String {
-    match (read.ns, read.low_ns, read.high_ns) {
-        (Some(ns), Some(low), Some(high)) => format!(
-            "{} ns for the {} clock, {}; a timed call reads it twice",
-            with_margin(Range { low, estimate: ns, high }),
-            read.clock,
-            read.how
-        ),
-        _ => format!("not determined for the {} clock: {}", read.clock, read.how),
+    let ReadCost { ns, low_ns, high_ns, clock, how } = read;
+    match (*ns, *low_ns, *high_ns) {
+        (Some(estimate), Some(low), Some(high)) => {
+            let ns = with_margin(Range { low, estimate, high });
+            format!("{ns} ns for the {clock} clock, {how}; a timed call reads it twice")
+        }
+        _ => format!("not determined for the {clock} clock: {how}"),
     }
-}
-
-fn classic_row(name: &str, report: &ExplainReport, runs: &LiveRuns) -> Row {
-    let per_call = |ns| format!("{} ns", with_margin(ns));
-    let [clock, rows] = [runs.clock_per_call_ns, runs.rows_per_call_ns].map(per_call);
-    Row::new([name.into(), ms(runs.plain_ms), ms(report.reported_ms), clock, rows])
 }
 
 /// The answer, and the facts below the plan.
@@ -241,21 +235,19 @@ fn counting_name(report: &ExplainReport) -> &'static str {
 fn live_answer(report: &ExplainReport, runs: &LiveRuns) -> String {
     let corrected = report.corrected_ms;
     let reports = format!("EXPLAIN ANALYZE reports {}", ms(report.reported_ms));
-    let calls = format!("{} calls", count(runs.calls.round() as u64));
     if report.overhead_factor.is_none() {
+        let plain = ms(runs.plain_ms);
         return format!(
-            "{reports}; without EXPLAIN the query took {} (median). The overhead is not determined: there are too few runs, or the \
-             query is too short.",
-            ms(runs.plain_ms)
+            "{reports}; without EXPLAIN the query took {plain} (median). The overhead is not determined: there are too few runs, or \
+             the query is too short."
         );
     }
     if runs.is_too_short() {
-        let cost = |corrected_ms: f64| duration((report.reported_ms - corrected_ms) * NS_PER_MS);
+        let calls = count(runs.calls.round() as u64);
+        let [low, cost, high] = [corrected.high, corrected.estimate, corrected.low]
+            .map(|corrected_ms| duration((report.reported_ms - corrected_ms) * NS_PER_MS));
         return format!(
-            "{reports}. The query is too short to measure the overhead, but its {calls} cost about {} ({} to {}).",
-            cost(corrected.estimate),
-            cost(corrected.high),
-            cost(corrected.low)
+            "{reports}. The query is too short to measure the overhead, but its {calls} calls cost about {cost} ({low} to {high})."
         );
     }
     format!("{reports}; the query takes {}. {}", estimate(corrected), shares_of_time(report, runs.calls))
@@ -283,25 +275,20 @@ fn shares_of_time(report: &ExplainReport, calls: f64) -> String {
             format!("{overhead:.0}%{bounds} of the reported time is overhead: {}.", shown.join(", "))
         }
     };
-    let unexplained = match report.unexplained_share >= 0.005 {
-        true => format!(
-            " Another {} is not explained by clock reads: the {} calls cannot cost that much. Perhaps the machine's speed changed.",
-            percent(report.unexplained_share),
-            count(calls.round() as u64)
-        ),
-        false => String::new(),
-    };
-    overhead + &unexplained
+    if report.unexplained_share < 0.005 {
+        return overhead;
+    }
+    let (share, calls) = (percent(report.unexplained_share), count(calls.round() as u64));
+    format!(
+        "{overhead} Another {share} is not explained by clock reads: the {calls} calls cannot cost that much. Perhaps the machine's \
+         speed changed."
+    )
 }
 
 /// Returns an upper bound as percentage, rounded up: `3%`, or `0.1%`.
 fn at_most(share: f64) -> String {
-    let percent = 100.0 * share;
-    if percent > 1.0 {
-        format!("{:.0}%", percent.ceil())
-    } else {
-        format!("{:.1}%", (10.0 * percent).ceil().max(1.0) / 10.0)
-    }
+    let (decimals, steps) = if share > 0.01 { (0, 1.0) } else { (1, 10.0) };
+    format!("{:.decimals$}%", (100.0 * share * steps).ceil().max(1.0) / steps)
 }
 
 /// One margin describes both sides of an interval if the shorter side is at least this share of the longer one.
@@ -351,28 +338,20 @@ fn timing_methods(timed: &[Timed]) -> impl Iterator<Item = String> {
 fn baseline(runs: &LiveRuns) -> String {
     // Two of so few runs are not a tenth.
     let most = if runs.plain_runs < 10 { "most" } else { "8 of 10" };
-    format!(
-        "the fastest of {} runs without EXPLAIN took {}; {most} took {} to {}",
-        runs.plain_runs,
-        ms(runs.fastest_plain_ms),
-        digits(runs.spread_ms.p10),
-        ms(runs.spread_ms.p90),
-    )
+    let (number, fastest, p10, p90) =
+        (runs.plain_runs, ms(runs.fastest_plain_ms), digits(runs.spread_ms.p10), ms(runs.spread_ms.p90));
+    format!("the fastest of {number} runs without EXPLAIN took {fastest}; {most} took {p10} to {p90}")
 }
 
 fn overhead(report: &ExplainReport, runs: &LiveRuns) -> String {
     let Parts { clock, counting, .. } = Parts::of(report);
+    let ([clock, counted], counting) = ([clock, counting].map(ms), counting_name(report));
+    let (calls, per_call) = (count(runs.calls.round() as u64), with_margin(runs.clock_per_call_ns));
     let is_parallel = report.nodes.iter().any(|node| node.processes > 1);
+    let of_all = if is_parallel { " of all processes, which run at the same time" } else { "" };
+    let (rounds, s) = (runs.runs, if runs.runs == 1 { "" } else { "s" });
     format!(
-        "clock reads {} ({} calls{}; {} ns per call), {} {}; from {} round{}",
-        ms(clock),
-        count(runs.calls.round() as u64),
-        if is_parallel { " of all processes, which run at the same time" } else { "" },
-        with_margin(runs.clock_per_call_ns),
-        counting_name(report),
-        ms(counting),
-        runs.runs,
-        if runs.runs == 1 { "" } else { "s" }
+        "clock reads {clock} ({calls} calls{of_all}; {per_call} ns per call), {counting} {counted}; from {rounds} round{s}"
     )
 }
 
@@ -385,17 +364,15 @@ fn captured_answer(report: &ExplainReport, capture: &Capture) -> String {
     let corrected = report.corrected_ms;
     // Only auto_explain prints the statement.
     let source = if report.statement.is_some() { "auto_explain" } else { "EXPLAIN ANALYZE" };
-    let [low, estimate, high] = [corrected.low, corrected.estimate, corrected.high].map(ms);
+    let [reported, low, estimate, high] =
+        [report.reported_ms, corrected.low, corrected.estimate, corrected.high].map(ms);
     let time = match low == high {
         true => high,
         false if corrected.low > 0.0 => format!("about {estimate} ({low} to {high})"),
         false => format!("at most {high}"),
     };
-    format!(
-        "{source} reported {}; without EXPLAIN this run would have taken {time}. {}",
-        ms(report.reported_ms),
-        shares_of_time(report, capture.calls.estimate)
-    )
+    let shares = shares_of_time(report, capture.calls.estimate);
+    format!("{source} reported {reported}; without EXPLAIN this run would have taken {time}. {shares}")
 }
 
 /// Returns the facts below the plan.
@@ -407,19 +384,12 @@ fn captured_facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static st
     }
     facts.push(("calls", total_calls(capture)));
     if let (Some(read), Some(expected)) = (capture.read_ns, capture.expected_call_ns) {
-        let call = match capture.timed_call_ns {
-            Some(ns) => format!(", and {} per timed call (two reads, and the work that they delay)", duration(ns)),
-            None => String::new(),
-        };
-        facts.push((
-            "expected",
-            format!(
-                "{} to {} per call, with {} per clock read{call}; includes row counting, and buffer counting if BUFFERS was on",
-                duration(expected.low),
-                duration(expected.high),
-                duration(read)
-            ),
-        ));
+        let [low, high, read] = [expected.low, expected.high, read].map(duration);
+        let call = capture.timed_call_ns.map_or(String::new(), |ns| {
+            format!(", and {} per timed call (two reads, and the work that they delay)", duration(ns))
+        });
+        let counting = "includes row counting, and buffer counting if BUFFERS was on";
+        facts.push(("expected", format!("{low} to {high} per call, with {read} per clock read{call}; {counting}")));
     }
     if capture.read_ns.is_none() && report.unexplained_share == 0.0 {
         let unknown = "not determined without --read-cost or --host-report; the time of clock reads may include it";
