@@ -230,11 +230,9 @@ pub fn compare(before: (&str, &Report), after: (&str, &Report)) -> Comparison {
     pair.compare_clocks();
     pair.compare_facts();
     // Both reports were judged by this program, so both have all findings in the same order.
-    reports[0]
-        .findings
-        .iter()
-        .zip(&reports[1].findings)
-        .for_each(|(before, after)| pair.compare_finding(before, after));
+    for (before, after) in reports[0].findings.iter().zip(&reports[1].findings) {
+        pair.compare_finding(before, after);
+    }
     let [before, after] = [before, after]
         .map(|(source, report)| format!("{source}: {}; {}", program(report), report.verdict.severity.word()));
     let verdict = pair.verdict();
@@ -250,10 +248,8 @@ impl Pair<'_> {
         let [before, after] = self.reports.map(|report| report.tsc.used_by_default);
         let has_other_default = before.zip(after).is_some_and(|(before, after)| before != after);
         for clock in CLOCKS.into_iter().filter(|clock| *clock != PG19 || has_other_default) {
-            let has_undisturbed = self
-                .reports
-                .iter()
-                .all(|report| find(report, clock).is_some_and(|clock| clock.undisturbed_ns.is_some()));
+            let is_undisturbed = |report| find(report, clock).is_some_and(|clock| clock.undisturbed_ns.is_some());
+            let has_undisturbed = self.reports.into_iter().all(is_undisturbed);
             match has_loop {
                 true => self.number(LOOP, clock, |report, clock| loop_cost(clock, is_output(report), work)),
                 false => self.number(READ, clock, |_, clock| read_cost(clock, has_undisturbed)),
