@@ -200,9 +200,9 @@ metrics! {
     counter "clock_offset_steps_total" ["clock", "reference"] "Sudden changes of the offset between the clock and the reference clock."
         |report, out| report.offset_steps.iter().for_each(|((clock, of), count)| out.add(&[clock, of], *count as f64));
     gauge "tsc_frequency_hertz" [] "Measured rate of the CPU's counter: the TSC, or CNTVCT on AArch64."
-        |report, out| out.add(&[], report.counter.map(|counter| counter.hz));
+        |report, out| out.add(&[], report.counter.map(|counter| counter.rate.0));
     gauge "tsc_frequency_error_ratio" [] "Bound on the relative error of the measured rate."
-        |report, out| out.add(&[], report.counter.map(|counter| counter.uncertainty_ppm / PPM));
+        |report, out| out.add(&[], report.counter.map(|counter| counter.uncertainty.0 / PPM));
     gauge "cpu_skew_low_seconds" ["clock", "cpu", "reference_cpu"] "Lower bound of the skew between the clocks of two CPUs."
         |report, out| of_skew(report, out, |skew| skew.low_ns);
     gauge "cpu_skew_high_seconds" ["clock", "cpu", "reference_cpu"] "Upper bound of the skew between the clocks of two CPUs."

@@ -272,7 +272,10 @@ fn facts(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
         add("percentiles", percentiles);
     }
     let khz = |hz: f64| human::khz((hz / 100.0).round() / 10.0);
-    add("counter", report.counter.map(|rate| format!("{} +- {:.2} ppm", khz(rate.hz), rate.uncertainty_ppm.max(0.01))));
+    add(
+        "counter",
+        report.counter.map(|rate| format!("{} +- {:.2} ppm", khz(rate.rate.0), rate.uncertainty.0.max(0.01))),
+    );
     for id in [finding_id::DRIFT, finding_id::CPU_SKEW] {
         let finding = report.findings.iter().map(|watched| &watched.finding).find(|finding| finding.id == id);
         let text = |finding: &Finding| match finding.severity {

@@ -2,6 +2,7 @@
 
 use super::{AdviseReport, ClockReport, Finding, Report, Severity};
 use std::collections::{BTreeMap, VecDeque};
+use timing_clock::Rate;
 
 /// The state of the monitor after its last sample. Times of day are in seconds since 1970.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +20,8 @@ pub struct MonitorReport {
     pub clocks: Vec<WatchedClock>,
     /// sudden changes of the offset between two clocks since the start, by clock and reference clock
     pub offset_steps: BTreeMap<(String, String), u64>,
-    pub counter: Option<CounterRate>,
+    /// the measured rate of the CPU's counter
+    pub counter: Option<Rate>,
     pub suspends: u64,
     pub suspended_s: f64,
     pub pauses: u64,
@@ -103,13 +105,6 @@ impl ClockTotals {
     pub fn lost_share(&self) -> Option<f64> {
         (self.measured_s > 0.0).then(|| self.gap_s / self.measured_s)
     }
-}
-
-/// The measured rate of the CPU's counter.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CounterRate {
-    pub hz: f64,
-    pub uncertainty_ppm: f64,
 }
 
 /// Defines the kinds of events with their names, in the order of the documentation.
