@@ -23,16 +23,13 @@ pub fn with_sign(text: &str) -> String {
 
 /// Returns a duration with at most three digits.
 pub fn duration(ns: f64) -> String {
-    let magnitude = ns.abs();
-    match magnitude {
-        m if m < 99.95 => trim(ns, 1, "ns"),
-        m if m < 999.5 => trim(ns, 0, "ns"),
-        m if m < 99_950.0 => trim(ns / 1e3, 1, "us"),
-        m if m < 999_500.0 => trim(ns / 1e3, 0, "us"),
-        m if m < 99_950_000.0 => trim(ns / 1e6, 1, "ms"),
-        m if m < 999_500_000.0 => trim(ns / 1e6, 0, "ms"),
-        _ => seconds(ns),
+    for (unit, size) in [("ns", 1.0), ("us", 1e3), ("ms", 1e6)] {
+        let number = ns / size;
+        if number.abs() < 999.5 {
+            return trim(number, usize::from(number.abs() < 99.95), unit);
+        }
     }
+    seconds(ns)
 }
 
 /// Returns a duration in seconds, with two decimals if it is below 1 s.
@@ -138,10 +135,7 @@ pub fn utc(unix_seconds: f64) -> String {
 /// Returns the system's error message, without Rust's ` (os error 2)`.
 pub fn reason(e: &std::io::Error) -> String {
     let text = e.to_string();
-    match text.split_once(" (os error") {
-        Some((reason, _)) => reason.to_string(),
-        None => text,
-    }
+    text.split(" (os error").next().unwrap_or_default().into()
 }
 
 #[cfg(test)]

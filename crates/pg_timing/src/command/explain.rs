@@ -3,7 +3,7 @@
 use super::connection::{self, ConnectionArguments};
 use super::values::{DAY_S, count, number};
 use super::{NOT_DONE, input, interrupt, note, output, print, progress};
-use crate::document::{self, Document, explain::ExplainText, html, log, pages};
+use crate::document::{self, Document, html, log, pages};
 use crate::error::Error;
 use crate::host::check::judge;
 use crate::human::grouped;
@@ -175,7 +175,7 @@ fn render(
 fn render_report(report: &ExplainReport, format: ExplainFormat) -> Result<String, Error> {
     let page = || pages::of_plans(std::slice::from_ref(report));
     match format.plan() {
-        Some(plan) => writer::plan(report, plan, &ExplainText::of(report).answer),
+        Some(plan) => writer::plan(report, plan, &document::explain::answer(report)),
         None => Ok(render(report, || document::explain::document(report), page, format).unwrap_or_default()),
     }
 }

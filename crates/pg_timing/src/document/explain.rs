@@ -13,9 +13,8 @@ pub const TITLE: &str = "Overhead of EXPLAIN ANALYZE";
 const NAMES: usize = 12;
 
 pub fn document(report: &ExplainReport) -> Document {
-    let ExplainText { answer, facts } = ExplainText::of(report);
     // The page has the whole statement above the plan.
-    let (beginning, facts): (Vec<_>, Vec<_>) = facts.into_iter().partition(|(name, _)| *name == "statement");
+    let (beginning, facts): (Vec<_>, Vec<_>) = facts(report).into_iter().partition(|(name, _)| *name == "statement");
     let statement = report.statement.clone().map(Block::Code);
     let mut blocks = vec![Block::Page(statement.into_iter().collect())];
     if report.has_figures() {
@@ -27,7 +26,7 @@ pub fn document(report: &ExplainReport) -> Document {
     let [facts, beginning] = [facts, beginning].map(|facts| Block::Facts(Facts::new(NAMES, facts)));
     let figures = vec![facts, Block::Screen(vec![beginning])];
     blocks.push(Block::Part("How these figures were made, and their limits", figures));
-    Document::answer(&answer).with(blocks)
+    Document::answer(&answer(report)).with(blocks)
 }
 
 /// Returns the plan as a tree.
@@ -79,7 +78,7 @@ fn shares(report: &ExplainReport) -> Shares {
     let range = report.corrected_ms;
     // The unexplained time is a part of the corrected time, and has its own part here.
     let bounds_of = if report.unexplained_share > 0.0 { "with the unexplained time" } else { "interval" };
-    let Parts { rest, clock, counting, unexplained } = Parts::of(report);
+    let [rest, clock, counting, unexplained] = parts(report);
     let parts = [
         ("", "without overhead", rest),
         ("reported", "clock reads", clock),
@@ -119,7 +118,7 @@ pub fn classic(report: &ClassicReport) -> Document {
     };
     let mut facts = vec![("one read", read(&report.read)), (PLUS_MINUS, MARGINS.into())];
     // The table already has the facts about the runs.
-    let others = ExplainText::of(&report.count).facts.into_iter();
+    let others = self::facts(&report.count).into_iter();
     facts.extend(others.filter(|(name, _)| ![PLUS_MINUS, OVERHEAD, BASELINE].contains(name)));
     let blocks = vec![Block::Table(table), Block::Facts(Facts::new(NAMES, facts))];
     Document::answer(&classic_answer(count, nested)).with(blocks)
@@ -149,14 +148,6 @@ fn read(read: &ReadCost) -> String {
     }
 }
 
-/// The answer, and the facts below the plan.
-#[derive(Default)]
-pub struct ExplainText {
-    pub answer: String,
-    /// name and sentence
-    pub facts: Vec<(&'static str, String)>,
-}
-
 /// The names of the facts about one statement's runs.
 const OVERHEAD: &str = "overhead";
 const BASELINE: &str = "baseline";
@@ -172,54 +163,51 @@ const RANKS: &str =
 const UNKNOWN_RANKS: &str = "the plan does not show the self time: other nodes run a part of the same subplan, or the node's inputs \
     ran in parallel";
 
-impl ExplainText {
-    /// Returns the sentences for a report.
-    pub fn of(report: &ExplainReport) -> ExplainText {
-        let (answer, mut facts) = match (&report.runs, &report.capture) {
-            (Some(runs), _) => (live_answer(report, runs), live_facts(report, runs)),
-            (None, Some(capture)) => (captured_answer(report, capture), captured_facts(report, capture)),
-            (None, None) => Default::default(),
-        };
-        let margins = match &report.capture {
-            Some(capture) if capture.given_plain_ms.is_none() => CAPTURED_MARGINS,
-            Some(_) => GIVEN_MARGINS,
-            None => MARGINS,
-        };
-        if report.has_figures() {
-            facts.insert(0, (PLUS_MINUS, margins.into()));
-            if report.nodes.iter().any(|node| rank_change(node, report).is_some()) {
-                facts.insert(1, ("rank", RANKS.into()));
-            }
-            if report.nodes.iter().any(|node| node.corrected_rank.is_none()) {
-                facts.push(("rank ?", UNKNOWN_RANKS.into()));
-            }
-            if report.nodes.iter().any(|node| node.processes > 1) {
-                facts.push(("note", "times of parallel nodes are per process".into()));
-            }
+/// Returns the headline.
+pub fn answer(report: &ExplainReport) -> String {
+    match (&report.runs, &report.capture) {
+        (Some(runs), _) => live_answer(report, runs),
+        (None, Some(capture)) => captured_answer(report, capture),
+        (None, None) => String::new(),
+    }
+}
+
+/// Returns the names and sentences below the plan.
+fn facts(report: &ExplainReport) -> Vec<(&'static str, String)> {
+    let mut facts = match (&report.runs, &report.capture) {
+        (Some(runs), _) => live_facts(report, runs),
+        (None, Some(capture)) => captured_facts(report, capture),
+        (None, None) => Vec::new(),
+    };
+    let margins = match &report.capture {
+        Some(capture) if capture.given_plain_ms.is_none() => CAPTURED_MARGINS,
+        Some(_) => GIVEN_MARGINS,
+        None => MARGINS,
+    };
+    if report.has_figures() {
+        facts.insert(0, (PLUS_MINUS, margins.into()));
+        if report.nodes.iter().any(|node| rank_change(node, report).is_some()) {
+            facts.insert(1, ("rank", RANKS.into()));
         }
-        facts.extend(report.notes.iter().map(|note| ("note", note.clone())));
-        ExplainText { answer, facts }
+        if report.nodes.iter().any(|node| node.corrected_rank.is_none()) {
+            facts.push(("rank ?", UNKNOWN_RANKS.into()));
+        }
+        if report.nodes.iter().any(|node| node.processes > 1) {
+            facts.push(("note", "times of parallel nodes are per process".into()));
+        }
     }
+    facts.extend(report.notes.iter().map(|note| ("note", note.clone())));
+    facts
 }
 
-/// Parts of the reported time, in ms.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Parts {
-    /// the time without overhead and without the unexplained time
-    rest: f64,
-    clock: f64,
-    counting: f64,
-    unexplained: f64,
-}
-
-impl Parts {
-    fn of(report: &ExplainReport) -> Parts {
-        let ms = |share: f64| share * report.reported_ms;
-        let (clock, unexplained) = (ms(report.clock_share), ms(report.unexplained_share));
-        let corrected = report.corrected_ms.estimate.clamp(0.0, report.reported_ms.max(0.0));
-        let rest = (corrected - unexplained).max(0.0);
-        Parts { rest, clock, unexplained, counting: (report.reported_ms - rest - clock - unexplained).max(0.0) }
-    }
+/// Returns the parts of the reported time, in ms: the time without overhead and without the unexplained time, clock reads,
+/// counting, and the unexplained time.
+fn parts(report: &ExplainReport) -> [f64; 4] {
+    let ms = |share: f64| share * report.reported_ms;
+    let (clock, unexplained) = (ms(report.clock_share), ms(report.unexplained_share));
+    let corrected = report.corrected_ms.estimate.clamp(0.0, report.reported_ms.max(0.0));
+    let rest = (corrected - unexplained).max(0.0);
+    [rest, clock, (report.reported_ms - rest - clock - unexplained).max(0.0), unexplained]
 }
 
 /// Returns what the server counts: PostgreSQL 18 and later also count buffers by default. A captured plan may have both.
@@ -344,7 +332,7 @@ fn baseline(runs: &LiveRuns) -> String {
 }
 
 fn overhead(report: &ExplainReport, runs: &LiveRuns) -> String {
-    let Parts { clock, counting, .. } = Parts::of(report);
+    let [_, clock, counting, _] = parts(report);
     let ([clock, counted], counting) = ([clock, counting].map(ms), counting_name(report));
     let (calls, per_call) = (count(runs.calls.round() as u64), with_margin(runs.clock_per_call_ns));
     let is_parallel = report.nodes.iter().any(|node| node.processes > 1);
@@ -552,7 +540,7 @@ mod tests {
             text.contains("3% of the reported time is overhead: 2% clock reads, 1% row counting. Another 25% is not"),
             "{text}"
         );
-        let Parts { rest, clock, counting, unexplained } = Parts::of(&report);
+        let [rest, clock, counting, unexplained] = parts(&report);
         assert_eq!([rest, clock, counting, unexplained].map(|ms| (10.0 * ms).round()), [720.0, 24.0, 6.0, 250.0]);
     }
 
