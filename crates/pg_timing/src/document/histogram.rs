@@ -152,7 +152,7 @@ mod tests {
             let Some(Block::Histograms(pictures)) = Histogram::all(&[&clock], std::slice::from_ref(&clock)) else {
                 panic!()
             };
-            for row in rows(&pictures[0].clock) {
+            for row in super::rows(&pictures[0].clock) {
                 let (x, y) = (x(row.end_ns), pictures[0].y(row.count));
                 assert!((LEFT..=RIGHT).contains(&x) && (TOP - 0.01..=BOTTOM).contains(&y), "{rows:?}: {x}, {y}");
             }
