@@ -3,7 +3,7 @@
 use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Shares, Table, first_sentence};
 use crate::escape;
 use crate::human::with_sign;
-use crate::report::{Finding, Severity};
+use crate::report::{Finding, Severity, Verdict};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
@@ -16,9 +16,8 @@ pub struct Section {
     /// what it is. The fragment that links to it begins with it
     pub kind: &'static str,
     pub name: String,
-    pub severity: Option<Severity>,
-    /// the answer in one sentence
-    pub sentence: String,
+    /// without a verdict, the document's title is the answer
+    pub verdict: Option<Verdict>,
     /// the file that it is from
     pub file: Option<String>,
     pub document: Document,
@@ -35,8 +34,12 @@ pub fn pages(mut overview: Document, sections: &[Section]) -> String {
     let row = |(nth, section): (usize, &Section)| {
         let notes = section.file.iter().cloned().collect();
         let name = Cell { link: Some(id(nth, section)), notes, ..section.name.as_str().into() };
-        let verdict = section.severity.map(|severity| Cell { severity: Some(severity), ..severity.word().into() });
-        Row::new([name, verdict.unwrap_or_default(), section.sentence.as_str().into()])
+        Row::new(match &section.verdict {
+            Some(Verdict { severity, summary }) => {
+                [name, Cell { severity: Some(*severity), ..severity.word().into() }, summary.as_str().into()]
+            }
+            None => [name, Cell::default(), section.document.title.as_str().into()],
+        })
     };
     overview.blocks.push(Block::Table(Table {
         name: "reports".into(),
@@ -133,12 +136,7 @@ fn block(block: &Block, level: u8) -> Markup {
 
 /// Returns a severity's class in the style sheet, and a sign, so that the meaning does not depend on the color.
 fn class_and_sign(severity: Severity) -> (&'static str, &'static str) {
-    match severity {
-        Severity::Ok => ("ok", "✓"),
-        Severity::Warning => ("warning", "▲"),
-        Severity::Critical => ("critical", "⬣"),
-        Severity::Unknown => ("unknown", "?"),
-    }
+    [("unknown", "?"), ("ok", "✓"), ("warning", "▲"), ("critical", "⬣")][severity as usize]
 }
 
 fn class(severity: Severity) -> &'static str {

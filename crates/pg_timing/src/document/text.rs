@@ -37,13 +37,9 @@ const DIM: Style = Style::new().dimmed();
 const PLAIN: Style = Style::new();
 
 fn style(severity: Severity) -> Style {
-    let color = match severity {
-        Severity::Ok => AnsiColor::Green,
-        Severity::Warning => AnsiColor::Yellow,
-        Severity::Critical => AnsiColor::Red,
-        Severity::Unknown => AnsiColor::Cyan,
-    };
-    BOLD.fg_color(Some(color.into()))
+    use AnsiColor::{Cyan, Green, Red, Yellow};
+    // Unknown, OK, warning and critical.
+    BOLD.fg_color(Some([Cyan, Green, Yellow, Red][severity as usize].into()))
 }
 
 /// Returns a document with styles. The writer removes them if the output is not a terminal.

@@ -51,12 +51,8 @@ impl View {
 
     /// Returns the style of a severity's word: the colors of `pg_timing check`.
     fn style(&self, severity: Severity) -> Style {
-        let color = match severity {
-            Severity::Ok => Color::Green,
-            Severity::Warning => Color::Yellow,
-            Severity::Critical => Color::Red,
-            Severity::Unknown => Color::Cyan,
-        };
+        // Unknown, OK, warning and critical.
+        let color = [Color::Cyan, Color::Green, Color::Yellow, Color::Red][severity as usize];
         if self.color { BOLD.fg(color) } else { BOLD }
     }
 
