@@ -61,16 +61,6 @@ pub fn text(document: &Document, output: Output) -> String {
     screen.text
 }
 
-/// Returns a document without styles.
-pub fn plain(document: &Document, output: Output) -> String {
-    anstream::adapter::strip_str(&text(document, output)).to_string()
-}
-
-/// Returns the text in a pipe.
-pub fn piped(document: &Document) -> String {
-    plain(document, Output::PIPE)
-}
-
 /// Returns the blocks that the screen shows, one after the other.
 fn on_screen(blocks: &[Block]) -> Vec<&Block> {
     fn shown(block: &Block) -> Vec<&Block> {
@@ -384,7 +374,26 @@ pub fn wrap(text: &str, most: usize) -> Vec<String> {
 }
 
 #[cfg(test)]
+pub use testing::piped;
+
+#[cfg(test)]
+mod testing {
+    use super::*;
+
+    /// Returns a document without styles.
+    pub fn plain(document: &Document, output: Output) -> String {
+        anstream::adapter::strip_str(&text(document, output)).to_string()
+    }
+
+    /// Returns the text in a pipe.
+    pub fn piped(document: &Document) -> String {
+        plain(document, Output::PIPE)
+    }
+}
+
+#[cfg(test)]
 mod tests {
+    use super::testing::plain;
     use super::*;
     use proptest::prelude::*;
 
