@@ -6,7 +6,6 @@
 
 use crate::error::Error;
 use crate::human::reason;
-use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -24,11 +23,7 @@ const OTHER_FILE: &str = "give the name of a new file, or of a regular file to r
 const ONLY_ROOT: &str = "use a directory that only root can change, such as /root";
 
 /// A file. Its directory is checked again for each write, because someone may create it anew.
-pub struct OutputFile {
-    path: PathBuf,
-    /// device and inode of the file that this program wrote last
-    last: Cell<Option<(u64, u64)>>,
-}
+pub struct OutputFile(PathBuf);
 
 impl OutputFile {
     /// Returns the place of a file that [`replace`](OutputFile::replace) can write: an existing file must be a regular one,
@@ -50,16 +45,16 @@ impl OutputFile {
     }
 
     fn checked(path: &Path, check: fn(&OutputFile) -> Result<()>) -> std::result::Result<OutputFile, Error> {
-        let output = OutputFile { path: path.into(), last: Cell::default() };
+        let output = OutputFile(path.into());
         check(&output).map_err(|error| output.not_writable(&error))?;
         Ok(output)
     }
 
     /// Returns the path of the file in its checked directory.
     fn place(&self) -> Result<PathBuf> {
-        let is_directory_name = self.path.as_os_str().as_encoded_bytes().ends_with(b"/");
-        match self.path.file_name().filter(|_| !is_directory_name) {
-            Some(name) => Ok(safe_directory(directory_of(&self.path))?.join(name)),
+        let is_directory_name = self.0.as_os_str().as_encoded_bytes().ends_with(b"/");
+        match self.0.file_name().filter(|_| !is_directory_name) {
+            Some(name) => Ok(safe_directory(directory_of(&self.0))?.join(name)),
             None => Err(refused("it is not a file name", OTHER_FILE)),
         }
     }
@@ -82,24 +77,16 @@ impl OutputFile {
                     // Some file systems notice only here that they are full.
                     file.sync_all()?;
                 }
-                std::fs::rename(&partial, &place)?;
-                self.last.set(Some(identity(&file.metadata()?)));
-                Ok(())
+                std::fs::rename(&partial, &place)
             };
             write().inspect_err(|_| _ = std::fs::remove_file(&partial))
         };
         self.place().and_then(write).map_err(|error| self.not_writable(&error))
     }
 
-    /// Removes the file that was written last, if that is possible, and unless another process has replaced it since.
+    /// Removes the file, if that is possible.
     pub fn remove(&self) {
-        let is_own =
-            |place: &PathBuf| place.symlink_metadata().is_ok_and(|found| self.last.get() == Some(identity(&found)));
-        _ = self.place().map(|place| {
-            if is_own(&place) {
-                _ = std::fs::remove_file(place)
-            }
-        });
+        _ = self.place().and_then(std::fs::remove_file);
     }
 
     /// Appends a whole line, or nothing.
@@ -138,18 +125,13 @@ impl OutputFile {
             }
             opened => opened?,
         };
-        let state = file.metadata()?;
-        check_regular(&state)?;
-        // Another user can give a second name to a file of root.
-        if is_root() && state.nlink() > 1 {
-            return Err(std::io::Error::other("it has several hard links, and root writes only to a file with one"));
-        }
+        check_regular(&file.metadata()?)?;
         Ok(file)
     }
 
     /// Returns the error that this file cannot be written, with a hint.
     fn not_writable(&self, error: &std::io::Error) -> Error {
-        let directory = directory_of(&self.path);
+        let directory = directory_of(&self.0);
         let hint = match error.kind() {
             // procfs has the directory, and no file can be created there.
             ErrorKind::NotFound if !directory.is_dir() => {
@@ -162,12 +144,8 @@ impl OutputFile {
             ErrorKind::StorageFull => format!("free space in the file system of \"{}\"", directory.display()),
             _ => hint(error).unwrap_or(OTHER_DIRECTORY).into(),
         };
-        Error::new(format!("could not write \"{}\": {}", self.path.display(), reason(error)), hint)
+        Error::new(format!("could not write \"{}\": {}", self.0.display(), reason(error)), hint)
     }
-}
-
-fn identity(state: &Metadata) -> (u64, u64) {
-    (state.dev(), state.ino())
 }
 
 /// Returns an error if it is not a regular file.

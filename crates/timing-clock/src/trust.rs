@@ -85,26 +85,24 @@ pub struct Postgres19 {
 /// PostgreSQL takes the rate from CPUID if that is reliable. Otherwise it calibrates the counter for at most 50 ms. It does
 /// not check whether the process may read the counter ([`permitted`](crate::counter::permitted)).
 pub fn postgres19(features: &Features, kernel: Option<&ClockSources>) -> Postgres19 {
-    let mut source = String::from("x86");
-    if features.architecture != Architecture::X86_64 {
-        return Postgres19 { usable: false, auto: false, frequency: None, source: "not x86".into() };
-    }
-    for (present, reason) in [(features.rdtscp, ", no rdtscp"), (features.invariant, ", not invariant")] {
-        if !present {
-            source.push_str(reason);
-            return Postgres19 { usable: false, auto: false, frequency: None, source };
-        }
+    let why_not = match features {
+        Features { architecture: Architecture::Aarch64, .. } => Some("not x86"),
+        Features { rdtscp: false, .. } => Some("x86, no rdtscp"),
+        Features { invariant: false, .. } => Some("x86, not invariant"),
+        _ => None,
+    };
+    if let Some(source) = why_not {
+        return Postgres19 { usable: false, auto: false, frequency: None, source: source.into() };
     }
     let frequency = frequency(features);
-    if features.hypervisor {
-        source.push_str(", hypervisor");
-    }
-    source.push_str(match frequency.as_ref().map(|claim| claim.source) {
-        Some(ClaimSource::HypervisorLeaf) => ", cpuid 0x40000010",
-        Some(ClaimSource::Cpuid15) => ", cpuid 0x15",
-        Some(_) => ", cpuid 0x16",
-        None => ", calibration",
-    });
+    let hypervisor = if features.hypervisor { ", hypervisor" } else { "" };
+    let rate = match frequency.as_ref().map(|claim| claim.source) {
+        Some(ClaimSource::HypervisorLeaf) => "cpuid 0x40000010",
+        Some(ClaimSource::Cpuid15) => "cpuid 0x15",
+        Some(_) => "cpuid 0x16",
+        None => "calibration",
+    };
+    let source = format!("x86{hypervisor}, {rate}");
     let kernel_uses_tsc = kernel.is_some_and(|kernel| kernel.current == "tsc");
     Postgres19 { usable: true, auto: features.tsc_adjust || kernel_uses_tsc, frequency, source }
 }
