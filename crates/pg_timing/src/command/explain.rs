@@ -4,7 +4,7 @@ use super::connection::{self, ConnectionArguments};
 use super::values::{DAY_S, count, number};
 use super::{NOT_DONE, input, interrupt, note, output, print, progress};
 use crate::document::{self, Document, html, log, pages};
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::host::check::judge;
 use crate::human::grouped;
 use crate::log::{Gaps, Log, Plans, Sources, quoted_name};
@@ -247,9 +247,7 @@ fn script(arguments: &ExplainArguments) -> anyhow::Result<Option<Script>> {
         let what = format!("\"{text}\" looks like a statement, and stands where a database is expected");
         return Err(Error::new(what, HINT).into());
     }
-    if is_missing && !arguments.param.is_empty() {
-        return Err(Error::new("--param needs a statement", HINT).into());
-    }
+    require(!is_missing || arguments.param.is_empty(), "--param needs a statement", HINT)?;
     if is_missing && arguments.format.plan().is_some() {
         return Err(no_plan().into());
     }
@@ -403,11 +401,11 @@ fn status(skipped: &[SkippedPlans], has_gaps: bool) -> u8 {
 
 fn read_host_report(path: &Path) -> anyhow::Result<Report> {
     let input = input::read(path, MAX_REPORT_BYTES, HOST_REPORT_HINT)?;
-    let error = |why: &str| Error::new(format!("{} {why}", input.name), HOST_REPORT_HINT);
-    let mut report = Report::from_json(&input.bytes).map_err(|why| error(&why))?;
-    if report.read_cost_ns(SYSTEM).is_none() {
-        return Err(error("has no read cost of the system clock").into());
-    }
+    let name = input.name;
+    let mut report =
+        Report::from_json(&input.bytes).map_err(|why| Error::new(format!("{name} {why}"), HOST_REPORT_HINT))?;
+    let has_cost = report.read_cost_ns(SYSTEM).is_some();
+    require(has_cost, format!("{name} has no read cost of the system clock"), HOST_REPORT_HINT)?;
     // Another version may have written it, or only the figures.
     judge(&mut report);
     Ok(report)

@@ -1,7 +1,7 @@
 //! What the monitor writes besides the endpoint and the screen: lines on stdout and stderr, and in the file of `--events`; and the
 //! file of `--textfile`. An output that takes nothing, such as a pipe without a reader or a full disk, never stops the samples.
 
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::human::reason;
 use crate::output_file::OutputFile;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -112,10 +112,9 @@ impl Lines {
 /// Returns the file for the textfile collector of node_exporter. A reader never sees a part of a page. The name of a partial file
 /// does not end in `.prom`, so node_exporter ignores it.
 pub fn textfile(path: &Path) -> Result<OutputFile, Error> {
-    if !path.as_os_str().as_encoded_bytes().ends_with(b".prom") {
-        let what = format!("\"{}\" does not end in .prom, so node_exporter would ignore it", path.display());
-        return Err(Error::new(what, "name the file like pg_timing.prom"));
-    }
+    let what = format!("\"{}\" does not end in .prom, so node_exporter would ignore it", path.display());
+    let is_read = path.as_os_str().as_encoded_bytes().ends_with(b".prom");
+    require(is_read, what, "name the file like pg_timing.prom")?;
     OutputFile::to_replace(path)
 }
 

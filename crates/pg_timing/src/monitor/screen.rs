@@ -58,7 +58,7 @@ impl View {
 
     /// Returns the style of a figure: that of its severity if it is an alarm.
     fn alarm(&self, severity: Severity, other: Style) -> Style {
-        if severity >= Severity::Warning { self.style(severity) } else { other }
+        if severity.is_alarm() { self.style(severity) } else { other }
     }
 }
 
@@ -211,7 +211,8 @@ fn clocks(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer) 
 
 /// Returns the alarms, the worst first, each with the command that fixes it; then a summary.
 fn findings(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
-    let (mut alarms, others): (Vec<&WatchedFinding>, Vec<_>) = report.findings.iter().partition(|f| f.is_alarm());
+    let (mut alarms, others): (Vec<&WatchedFinding>, Vec<_>) =
+        report.findings.iter().partition(|f| f.finding.severity.is_alarm());
     alarms.sort_by_key(|watched| std::cmp::Reverse(watched.finding.severity));
     let mut lines = Vec::new();
     let mut commands = Vec::new();

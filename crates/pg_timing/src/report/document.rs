@@ -1,7 +1,7 @@
 //! Reads the JSON documents that pg_timing wrote. They come from files, so they can be damaged or from another program.
 
 use super::{ExplainReport, LogReport, Report};
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::json::possible;
 use serde_json::Value;
 
@@ -29,20 +29,16 @@ pub fn read_all(name: &str, bytes: &[u8]) -> Result<Vec<Document>, Error> {
 
 fn read(bytes: &[u8]) -> Result<Vec<Document>, Error> {
     // PowerShell's > writes UTF-16.
-    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
-        let hint = "convert it, for example with: iconv -f UTF-16 -t UTF-8";
-        return Err(Error::new("is UTF-16 text, and not UTF-8", hint));
-    }
+    let is_utf16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
+    require(!is_utf16, "is UTF-16 text, and not UTF-8", "convert it, for example with: iconv -f UTF-16 -t UTF-8")?;
     // Some editors on Windows write a byte order mark at the beginning of a file.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut documents = Vec::new();
     for value in serde_json::Deserializer::from_slice(bytes).into_iter::<Value>() {
         add(&mut documents, value.map_err(|error| not_json(&error))?)?;
     }
-    match documents.is_empty() {
-        true => Err(Error::new("contains no report", HINT)),
-        false => Ok(documents),
-    }
+    require(!documents.is_empty(), "contains no report", HINT)?;
+    Ok(documents)
 }
 
 fn not_json(error: &serde_json::Error) -> Error {
@@ -59,14 +55,9 @@ fn add(documents: &mut Vec<Document>, value: Value) -> Result<(), Error> {
         Value::Object(fields) if fields.get("version").is_some_and(Value::is_string) => fields,
         _ => return Err(not_a_report()),
     };
-    match fields.get("schema_version") {
-        Some(Value::Number(version)) if version.as_u64() == Some(SCHEMA_VERSION) => {}
-        Some(Value::Number(version)) => {
-            let what = format!("has the JSON format {version}; this pg_timing reads the format {SCHEMA_VERSION}");
-            return Err(Error::new(what, "use the version of pg_timing that wrote it"));
-        }
-        _ => return Err(not_a_report()),
-    }
+    let Some(Value::Number(version)) = fields.get("schema_version") else { return Err(not_a_report()) };
+    let what = format!("has the JSON format {version}; this pg_timing reads the format {SCHEMA_VERSION}");
+    require(version.as_u64() == Some(SCHEMA_VERSION), what, "use the version of pg_timing that wrote it")?;
     let has = |names: [&str; 2]| names.iter().all(|name| fields.contains_key(*name));
     if has(["clocks", "verdict"]) {
         documents.push(Document::Host(possible(fields.into()).map_err(damaged)?));
@@ -75,10 +66,9 @@ fn add(documents: &mut Vec<Document>, value: Value) -> Result<(), Error> {
         let nested = fields.remove("nested");
         documents.push(Document::Explain(possible(fields.into()).map_err(damaged)?));
         return nested.map_or(Ok(()), |nested| add(documents, nested));
-    } else if has(["statements", "total"]) {
-        documents.push(Document::Log(possible(fields.into()).map_err(damaged)?));
     } else {
-        return Err(not_a_report());
+        require(has(["statements", "total"]), not_a_report().what, HINT)?;
+        documents.push(Document::Log(possible(fields.into()).map_err(damaged)?));
     }
     Ok(())
 }

@@ -20,6 +20,11 @@ impl Severity {
         [3, 0, 1, 2][self as usize]
     }
 
+    /// Returns whether it is a warning or critical.
+    pub fn is_alarm(self) -> bool {
+        self >= Severity::Warning
+    }
+
     /// Returns the severity in capital letters.
     pub fn word(self) -> &'static str {
         ["UNKNOWN", "OK", "WARNING", "CRITICAL"][self as usize]

@@ -69,11 +69,6 @@ impl WatchedFinding {
     pub fn new(finding: Finding, since: f64) -> WatchedFinding {
         WatchedFinding { finding, since, appeared_at: None, calm: 0, since_fall: u32::MAX, needed: 0 }
     }
-
-    /// Returns whether it is a warning or critical.
-    pub fn is_alarm(&self) -> bool {
-        self.finding.severity >= Severity::Warning
-    }
 }
 
 /// One clock over time.

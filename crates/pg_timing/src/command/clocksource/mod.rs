@@ -6,7 +6,7 @@ mod tests;
 use super::values::seconds;
 use super::{check, interrupt, print, show};
 use crate::document::{self, Block, Document};
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::guardian::GuardianProcess;
 use crate::host::clocksource::{
     Restore, Setting, check_request, current, hint_to_force, list, not_permitted, start_guardian, wait,
@@ -180,25 +180,19 @@ fn switch(
     check_request(setting, name, force)?;
     let _lock = lock.map_err(|error| not_permitted(&error, name, is_root()))?;
     let faults = if force { Vec::new() } else { env.known_faults(name) };
-    if !faults.is_empty() {
-        let what = format!("{name} has known faults on this host: {}", faults.join("; "));
-        return Err(Error::new(what, hint_to_force(name)).into());
-    }
+    let what = format!("{name} has known faults on this host: {}", faults.join("; "));
+    require(faults.is_empty(), what, hint_to_force(name))?;
 
     // How to undo the switch comes before any change.
     env.show(&document::clocksource::undo(&old))?;
     env.show_empty_line()?;
     let before = env.measure();
     let unchanged = || format!("the clock source is still {old}");
-    if is_stopped() {
-        return Err(Error::new("stopped before anything was changed", unchanged()).into());
-    }
+    require(!is_stopped(), "stopped before anything was changed", unchanged())?;
     // The measurement took half a second, and the clock source may have changed meanwhile.
     let now = current(setting)?;
-    if now != old {
-        let what = format!("another user or program has just changed the clock source from {old} to {now}");
-        return Err(Error::new(what, "pg_timing changed nothing; try again").into());
-    }
+    let what = format!("another user or program has just changed the clock source from {old} to {now}");
+    require(now == old, what, "pg_timing changed nothing; try again")?;
     let limit = trial.unwrap_or(Nanos(0.0));
     let budget = Budget::new(limit, stop);
     let mut restore = Restore::new(setting, &old, name, env.guard(setting, &old, name, limit)?);
@@ -225,9 +219,7 @@ fn switch(
     restore.disarm();
     // If this program was stopped for a while, the guardian has restored the old clock source.
     let now = current(setting)?;
-    if now != name {
-        let hint = "pg_timing was stopped, or another program has changed it; try again";
-        return Err(Error::new(format!("{name} was not kept: the clock source is {now}"), hint).into());
-    }
+    let hint = "pg_timing was stopped, or another program has changed it; try again";
+    require(now == name, format!("{name} was not kept: the clock source is {now}"), hint)?;
     env.show(&document::clocksource::kept(name, &old))
 }

@@ -2,7 +2,7 @@
 
 use super::MonitorArguments;
 use crate::command::{NOT_DONE, error_text, interrupt};
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::escape;
 use crate::json::json_line;
 use crate::monitor::files::{Lines, textfile};
@@ -38,9 +38,8 @@ impl Outputs {
     /// Opens every output that the arguments name. `prints` means that events and errors are printed.
     pub fn open(arguments: &MonitorArguments, prints: bool) -> anyhow::Result<Outputs> {
         interrupt::ignore_file_size_signal();
-        if arguments.events.as_deref().is_some_and(|path| path.as_os_str() == "-") {
-            return Err(Error::new("--events takes the name of a file", EVENTS_HINT).into());
-        }
+        let is_file = arguments.events.as_deref().is_none_or(|path| path.as_os_str() != "-");
+        require(is_file, "--events takes the name of a file", EVENTS_HINT)?;
         let lines = |stream: &dyn AsFd, name| -> anyhow::Result<Lines> {
             Ok(Lines::to(File::from(stream.as_fd().try_clone_to_owned()?), name))
         };

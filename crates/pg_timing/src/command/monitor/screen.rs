@@ -1,7 +1,7 @@
 //! The live screen of `monitor`: the terminal, its keys, and when the screen is drawn.
 
 use crate::command::is_utf8;
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::human::reason;
 use crate::monitor::screen::{View, draw};
 use crate::report::MonitorReport;
@@ -37,9 +37,8 @@ const PAGE: isize = 5;
 /// if the terminal closes.
 pub fn run(reports: &Receiver<MonitorReport>, stop: &AtomicBool) -> anyhow::Result<()> {
     let term = std::env::var("TERM").unwrap_or_default();
-    if ["", "dumb", "unknown"].contains(&term.as_str()) {
-        return Err(Error::new(format!("this terminal cannot show a screen (TERM is \"{term}\")"), HINT).into());
-    }
+    let is_able = !["", "dumb", "unknown"].contains(&term.as_str());
+    require(is_able, format!("this terminal cannot show a screen (TERM is \"{term}\")"), HINT)?;
     let continued = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGCONT, continued.clone())?;
     // A panic of any thread ends a release build. Its message must be readable, and the shell must get a usable terminal.

@@ -56,7 +56,7 @@ fn events_of(change: impl Fn(&Hardware), undo: impl Fn(&Hardware)) -> Vec<String
         40 => undo(hardware),
         _ => {}
     });
-    assert!(report.findings.iter().all(|finding| !finding.is_alarm()), "{:?}", report.findings);
+    assert!(report.findings.iter().all(|watched| !watched.finding.severity.is_alarm()), "{:?}", report.findings);
     events
 }
 
