@@ -165,7 +165,7 @@ impl Simulation {
             }
             _ => {}
         }
-        let worst = self.report.findings.iter().find(|watched| watched.is_alarm());
+        let worst = self.report.findings.iter().find(|watched| watched.finding.severity.is_alarm());
         let (severity, summary) = match worst {
             Some(watched) if watched.finding.id == "clock-slow" => (
                 Severity::Critical,
