@@ -268,10 +268,7 @@ impl Grid<'_> {
         let shown = self.shown();
         let others = shown.iter().filter(|(nth, ..)| *nth != tree);
         let others: usize = others.map(|(nth, _, gap)| self.widths[*nth] + gap.len()).sum();
-        let room = match output.is_terminal {
-            true => output.width.saturating_sub(others).max(LEAST_TREE),
-            false => usize::MAX,
-        };
+        let room = if output.is_terminal { output.width.saturating_sub(others).max(LEAST_TREE) } else { usize::MAX };
         let nodes = || table.rows.iter().map(|row| &row.cells[tree]);
         let fit = |indent: usize| nodes().all(|cell| indent * cell.depth + columns(&cell.text) <= room);
         let indent = if fit(2) { 2 } else { 1 };

@@ -49,10 +49,7 @@ impl std::error::Error for Refused {}
 /// Call this function before the first read, because a read of a denied counter causes SIGSEGV. The vDSO reads the same
 /// counter. So `clock_gettime` and `std::time::Instant` end the process, too. Clocks that make system calls still work.
 pub fn permitted() -> Result<(), Refused> {
-    match denied() {
-        true => Err(Refused::Denied),
-        false => Ok(()),
-    }
+    if denied() { Err(Refused::Denied) } else { Ok(()) }
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
