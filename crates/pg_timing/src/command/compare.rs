@@ -93,6 +93,6 @@ fn is_json(bytes: &[u8]) -> bool {
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
         return true;
     }
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+    let bytes = bytes.trim_ascii_start();
     bytes.strip_prefix(b"[").map_or(bytes, <[u8]>::trim_ascii_start).starts_with(b"{")
 }

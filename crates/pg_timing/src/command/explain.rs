@@ -229,9 +229,6 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, bool)>
     Ok((output?, stop.load(Ordering::Relaxed)))
 }
 
-/// Some editors on Windows write it at the beginning of a file.
-const BYTE_ORDER_MARK: char = '\u{feff}';
-
 /// The hint if the statement is missing.
 const HINT: &str = "give the statement with -c, in a file with -f FILE, or on stdin with -f -";
 
@@ -275,9 +272,8 @@ fn texts(arguments: &ExplainArguments) -> anyhow::Result<Vec<String>> {
         return Ok(Vec::new());
     };
     let input = input::read(file, MAX_STATEMENT_BYTES, HINT)?;
-    String::from_utf8(input.bytes).map(|text| vec![text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text).into()]).map_err(
-        |_| Error::new(format!("{} is not UTF-8 text", input.name), "convert it, for example with iconv").into(),
-    )
+    let why = || Error::new(format!("{} is not UTF-8 text", input.name), "convert it, for example with iconv");
+    Ok(vec![String::from_utf8(input.bytes).map_err(|_| why())?])
 }
 
 /// A report has at most some hundred bytes per CPU and per bin of a histogram. Its parser needs up to 50 times its size.

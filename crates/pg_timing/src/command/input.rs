@@ -32,5 +32,7 @@ pub fn read(path: &Path, max_bytes: u64, too_long_hint: &str) -> Result<Input, E
     })?;
     let is_short = bytes.len() as u64 <= max_bytes;
     require(is_short, format!("{name} is longer than {} MB", max_bytes >> 20), too_long_hint)?;
+    // Some editors on Windows write a byte order mark at the beginning of a file.
+    bytes.drain(..if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 });
     Ok(Input { name, bytes })
 }

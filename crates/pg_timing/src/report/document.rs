@@ -31,8 +31,6 @@ fn read(bytes: &[u8]) -> Result<Vec<Document>, Error> {
     // PowerShell's > writes UTF-16.
     let is_utf16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
     require(!is_utf16, "is UTF-16 text, and not UTF-8", "convert it, for example with: iconv -f UTF-16 -t UTF-8")?;
-    // Some editors on Windows write a byte order mark at the beginning of a file.
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut documents = Vec::new();
     for value in serde_json::Deserializer::from_slice(bytes).into_iter::<Value>() {
         add(&mut documents, value.map_err(|error| not_json(&error))?)?;
@@ -113,7 +111,7 @@ mod tests {
     #[test]
     fn several_documents_and_lists_are_read_in_order() {
         let [host, explain, log] = [host(), explain(), log()];
-        assert_eq!(kinds(&format!("\u{feff}{host}{explain}\n{host:#}\n{log}")), "hehl");
+        assert_eq!(kinds(&format!("{host}{explain}\n{host:#}\n{log}")), "hehl");
         assert_eq!(kinds(&json!([explain, explain]).to_string()), "ee");
     }
 

@@ -4,7 +4,7 @@
 mod tests;
 
 use super::values::seconds;
-use super::{check, interrupt, print, show};
+use super::{check, interrupt, show};
 use crate::document::{self, Block, Document};
 use crate::error::{Error, require};
 use crate::guardian::GuardianProcess;
@@ -95,21 +95,11 @@ fn show_list(root: Option<&Path>) -> anyhow::Result<()> {
 }
 
 fn use_clocksource(arguments: &UseArguments) -> anyhow::Result<()> {
-    let trial = (!arguments.keep).then_some(arguments.seconds);
-    let request = SwitchRequest { name: &arguments.name, trial, force: arguments.force };
     let stop = interrupt::flag_until_restored()?;
-    switch(&Host::live(), &request, &mut LiveEnv { stop: &stop }, &stop)
+    switch(&Host::live(), arguments, &mut LiveEnv { stop: &stop }, &stop)
 }
 
-/// What the user asked for.
-#[derive(Clone, Copy, Debug)]
-struct SwitchRequest<'a> {
-    name: &'a str,
-    /// the old clock source is restored after this time; `None` keeps the new one until the next restart
-    trial: Option<Nanos>,
-    /// switch even to a clock source that can stall a host, or that has known faults
-    force: bool,
-}
+type Guard = Result<Option<GuardianProcess>, Error>;
 
 /// What a switch needs besides the setting. Tests bring their own.
 trait SwitchEnv {
@@ -117,13 +107,7 @@ trait SwitchEnv {
     fn known_faults(&mut self, name: &str) -> Vec<String>;
     /// Starts the process that restores `old` if this program is killed, or stopped for longer than the trial. Tests have
     /// none.
-    fn guard(
-        &mut self,
-        setting: &dyn Setting,
-        old: &str,
-        new: &str,
-        trial: Nanos,
-    ) -> Result<Option<GuardianProcess>, Error> {
+    fn guard(&mut self, setting: &dyn Setting, old: &str, new: &str, trial: Nanos) -> Guard {
         start_guardian(setting, old, new, trial).map(Some)
     }
     /// Measures PostgreSQL's clock.
@@ -135,10 +119,6 @@ trait SwitchEnv {
     /// Shows a step at once.
     fn show(&mut self, document: &Document) -> anyhow::Result<()> {
         show(document)
-    }
-    /// Shows an empty line.
-    fn show_empty_line(&mut self) -> anyhow::Result<()> {
-        print("\n")
     }
 }
 
@@ -164,11 +144,12 @@ fn sentence(text: String) -> Document {
 /// Switches the clock source. A signal sets `stop`; then the old clock source is restored.
 fn switch(
     setting: &dyn Setting,
-    request: &SwitchRequest,
+    arguments: &UseArguments,
     env: &mut dyn SwitchEnv,
     stop: &AtomicBool,
 ) -> anyhow::Result<()> {
-    let SwitchRequest { name, trial, force } = *request;
+    let UseArguments { name, seconds, keep, force } = arguments;
+    let (name, keep, force) = (name.as_str(), *keep, *force);
     let is_stopped = || stop.load(Ordering::Relaxed);
     // Lock before reading, so that no other pg_timing changes the clock source in between. Report a failed lock last:
     // a request that is impossible anyway needs no permission.
@@ -185,7 +166,7 @@ fn switch(
 
     // How to undo the switch comes before any change.
     env.show(&document::clocksource::undo(&old))?;
-    env.show_empty_line()?;
+    env.show(&sentence(String::new()))?;
     let before = env.measure();
     let unchanged = || format!("the clock source is still {old}");
     require(!is_stopped(), "stopped before anything was changed", unchanged())?;
@@ -193,7 +174,7 @@ fn switch(
     let now = current(setting)?;
     let what = format!("another user or program has just changed the clock source from {old} to {now}");
     require(now == old, what, "pg_timing changed nothing; try again")?;
-    let limit = trial.unwrap_or(Nanos(0.0));
+    let limit = if keep { Nanos(0.0) } else { *seconds };
     let budget = Budget::new(limit, stop);
     let mut restore = Restore::new(setting, &old, name, env.guard(setting, &old, name, limit)?);
     restore.switch()?;
@@ -203,7 +184,7 @@ fn switch(
         return Err(Error::new(format!("stopped before {name} was measured"), restore.now()?).into());
     }
     env.show(&document::clocksource::comparison((&old, &before), (name, &after)))?;
-    if trial.is_some() {
+    if !keep {
         let left = human::seconds(budget.left().0);
         env.show(&sentence(format!("{old} will be restored in {left}. Ctrl-C restores it at once.")))?;
         env.wait(&budget);

@@ -13,6 +13,7 @@ use crate::server::connection::require_libpq;
 use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use outputs::Outputs;
+use ratatui::crossterm::terminal::disable_raw_mode;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -134,7 +135,8 @@ fn on_screen(
     std::thread::Builder::new().name("screen".into()).spawn(show)?;
     sample(arguments, stop, server, |report, events| _ = reports.try_send(outputs.publish(report, events)));
     end.recv_timeout(SCREEN_END).unwrap_or_else(|_| {
-        screen::abandon();
+        // A program that reads the terminal later gets its keys.
+        _ = disable_raw_mode();
         std::process::exit(NOT_DONE.into())
     })
 }

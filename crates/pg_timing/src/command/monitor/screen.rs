@@ -165,11 +165,6 @@ fn leave() -> io::Result<()> {
     disable_raw_mode().and(shown)
 }
 
-/// Restores the modes of a terminal that takes no output: a program that reads it later gets its keys.
-pub fn abandon() {
-    _ = disable_raw_mode();
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -91,10 +91,6 @@ impl SwitchEnv for ClosedOutput<'_> {
         self.env.wait(budget);
     }
 
-    fn show_empty_line(&mut self) -> anyhow::Result<()> {
-        Ok(())
-    }
-
     fn show(&mut self, document: &Document) -> anyhow::Result<()> {
         anyhow::ensure!(self.env.shown.len() < self.texts, "broken pipe");
         self.env.show(document)
