@@ -28,16 +28,12 @@ impl Histogram {
     #[inline(always)]
     pub fn add(&mut self, ticks: u64) -> bool {
         self.count += 1;
-        match self.direct.get_mut(ticks as usize) {
-            Some(count) => {
-                *count += 1;
-                true
-            }
-            None => {
-                self.add_long(ticks);
-                false
-            }
+        if let Some(count) = self.direct.get_mut(ticks as usize) {
+            *count += 1;
+            return true;
         }
+        self.add_long(ticks);
+        false
     }
 
     #[cold]

@@ -21,8 +21,6 @@ pub enum SkewError {
     NoAnswer,
     /// the second thread could not be created
     NoThread(io::Error),
-    /// a thread panicked
-    ThreadFailed,
 }
 
 /// A message with one reading. It is aligned to two cache lines, so that the messages of the two threads never share
@@ -90,7 +88,7 @@ pub fn skew_between(
             Pinned::to(a).and_then(|pin| pin.if_still_pinned(send_and_wait(clock, &forward, &backward, &budget)));
         forward.turn.store(CLOSED, Ordering::Release);
         let side = side.map_err(|error| SkewError::Cpu(a, error));
-        (thread_b.join().unwrap_or(Err(SkewError::ThreadFailed)), side)
+        (thread_b.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), side)
     });
     join(&lower?, &upper?, step).ok_or(SkewError::NoAnswer)
 }

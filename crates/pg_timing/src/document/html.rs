@@ -94,13 +94,8 @@ fn section(Document { title, lead, is_name, blocks }: &Document, id: &str, file:
 }
 
 fn heading(level: u8, id: Option<&str>, text: &str) -> Markup {
-    let text = with_sign(text);
-    match level {
-        1 => html! { h1 id=[id] { (text) } },
-        2 => html! { h2 id=[id] { (text) } },
-        3 => html! { h3 id=[id] { (text) } },
-        _ => html! { h4 id=[id] { (text) } },
-    }
+    let (level, id) = (level.min(4), id.map_or(String::new(), |id| format!(" id=\"{id}\"")));
+    html! { (PreEscaped(format!("<h{level}{id}>"))) (with_sign(text)) (PreEscaped(format!("</h{level}>"))) }
 }
 
 /// Returns a block. `level` is that of a heading in it.
@@ -139,10 +134,6 @@ fn class_and_sign(severity: Severity) -> (&'static str, &'static str) {
     [("unknown", "?"), ("ok", "✓"), ("warning", "▲"), ("critical", "⬣")][severity as usize]
 }
 
-fn class(severity: Severity) -> &'static str {
-    class_and_sign(severity).0
-}
-
 /// Returns the severity's word with its sign.
 fn badge(severity: Severity, word: &str) -> Markup {
     let (class, sign) = class_and_sign(severity);
@@ -152,7 +143,7 @@ fn badge(severity: Severity, word: &str) -> Markup {
 fn verdict(severity: Severity, word: &str, summary: &str) -> Markup {
     let (first, others) = first_sentence(summary);
     html! {
-        div class={ "verdict " (class(severity)) } {
+        div class={ "verdict " (class_and_sign(severity).0) } {
             (badge(severity, word))
             p.headline { (with_sign(first)) }
             @if !others.is_empty() { p { (with_sign(others)) } }
@@ -175,7 +166,7 @@ fn facts(Facts { facts, .. }: &Facts) -> Markup {
 
 fn finding(finding: &Finding, consequences: &[Finding], level: u8) -> Markup {
     html! {
-        article class={ "finding " (class(finding.severity)) } {
+        article class={ "finding " (class_and_sign(finding.severity).0) } {
             p.label { (badge(finding.severity, finding.severity.word())) code { (finding.id) } }
             (heading(level, None, &finding.summary))
             dl.facts {

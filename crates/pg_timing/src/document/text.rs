@@ -185,7 +185,7 @@ impl Screen {
 
     fn table(&mut self, table: &Table) {
         let grid = Grid::of(table, self);
-        if !grid.is_empty() {
+        if !table.rows.iter().all(|row| row.is_wide) {
             self.text += &format!("{BOLD}{}{BOLD:#}\n", grid.heads());
         }
         for (row, cells) in table.rows.iter().zip(&grid.cells) {
@@ -279,11 +279,6 @@ impl Grid<'_> {
         }
     }
 
-    /// Returns whether no row has figures.
-    fn is_empty(&self) -> bool {
-        self.cells.iter().all(|cells| cells.len() < self.columns.len())
-    }
-
     /// Returns the columns on the screen with their numbers and the spaces after them. Those of a group stand closer.
     fn shown(&self) -> Vec<(usize, &Column, &'static str)> {
         let shown: Vec<_> = self.columns.iter().enumerate().filter(|(_, column)| column.is_on_screen()).collect();
@@ -297,8 +292,8 @@ impl Grid<'_> {
         let (mut groups, mut heads) = (String::new(), String::new());
         let mut start = 0;
         for (nth, Column { head, group, is_right, .. }, gap) in self.shown() {
-            let (head, width) = (escape::line(head), self.widths[nth]);
-            heads += &if *is_right { right(&head, width) } else { left(&head, width) };
+            let width = self.widths[nth];
+            heads += &if *is_right { format!("{head:>width$}") } else { format!("{head:width$}") };
             let room = (columns(&heads) - start).saturating_sub(columns(group));
             heads += gap;
             if gap == GAP && !group.is_empty() {
@@ -334,11 +329,6 @@ pub fn left(text: &str, width: usize) -> String {
     format!("{text}{:1$}", "", width.saturating_sub(columns(text)))
 }
 
-/// Returns the text with spaces before it.
-pub fn right(text: &str, width: usize) -> String {
-    format!("{:1$}{text}", "", width.saturating_sub(columns(text)))
-}
-
 /// Returns as much of the text as fits into these columns.
 fn beginning(text: &str, most: usize) -> &str {
     let mut used = 0;
@@ -359,13 +349,9 @@ pub fn wrap(text: &str, most: usize) -> Vec<String> {
             lines.push(String::new());
             used = 0;
         }
-        let line = lines.last_mut().expect("there is one");
-        if used > 0 {
-            line.push(' ');
-            used += 1;
-        }
-        line.push_str(word);
-        used += length;
+        let gap = if used > 0 { " " } else { "" };
+        lines.last_mut().expect("there is one").extend([gap, word]);
+        used += gap.len() + length;
     }
     lines
 }
@@ -457,7 +443,7 @@ mod tests {
     fn wide_characters_take_two_columns() {
         assert_eq!([columns("ab"), columns("\u{65e5}\u{672c}"), columns("a\u{301}")], [2, 4, 1]);
         assert_eq!(cut("\u{65e5}\u{672c}\u{8a9e}\u{65e5}", 7), "\u{65e5}\u{672c}...");
-        assert_eq!([left("\u{65e5}", 4), right("\u{65e5}", 4)], ["\u{65e5}  ", "  \u{65e5}"]);
+        assert_eq!(left("\u{65e5}", 4), "\u{65e5}  ");
     }
 
     proptest! {

@@ -262,11 +262,6 @@ struct Cost {
 }
 
 impl ReadCosts {
-    /// Forgets all samples, because another clock source has another cost.
-    pub fn forget(&mut self) {
-        self.0.clear();
-    }
-
     /// Returns whether a cost rose, so that a second reading must confirm it.
     pub fn is_suspicious(&self, clocks: &[ClockReport]) -> bool {
         clocks.iter().any(|clock| {

@@ -71,7 +71,8 @@ impl<M: Machine> Monitor<M> {
         let start_s = self.machine().monotonic_s();
         let mut sample = self.watch.sample();
         if sample.clocksource_change.is_some() || sample.restored.is_some() {
-            self.read_costs.forget();
+            // Another clock source has another cost.
+            self.read_costs = ReadCosts::default();
         }
         judge(&mut sample.report);
         let is_new = events::has_new_alarm(&self.report.findings, &sample.report.findings);

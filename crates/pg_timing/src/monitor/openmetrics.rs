@@ -312,13 +312,8 @@ fn of_skew(report: &MonitorReport, out: &mut Series, ns: impl Fn(&Skew) -> f64) 
     }
 }
 
-/// Returns the server, if it gave figures in the last interval: older ones would look like new ones.
-fn server(report: &MonitorReport) -> impl Iterator<Item = &ServerReport> {
-    report.server.iter().filter(|server| server.error.is_none())
-}
-
 fn advise(report: &MonitorReport) -> impl Iterator<Item = &AdviseReport> {
-    server(report).filter_map(|server| server.advise.as_ref())
+    report.server.iter().filter_map(|server| server.advise.as_ref())
 }
 
 fn settings(report: &MonitorReport) -> impl Iterator<Item = &SettingAdvice> {
@@ -326,7 +321,7 @@ fn settings(report: &MonitorReport) -> impl Iterator<Item = &SettingAdvice> {
 }
 
 fn fast_timing(report: &MonitorReport) -> impl Iterator<Item = &FastTiming> {
-    server(report).filter_map(|server| server.fast_timing.as_ref())
+    report.server.iter().filter_map(|server| server.fast_timing.as_ref())
 }
 
 /// Returns the figures if they count the whole server. Those of the monitor's own session say nothing about it.

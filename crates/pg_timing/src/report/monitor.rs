@@ -199,7 +199,7 @@ pub struct OwnUse {
 /// The server of `--server`.
 #[derive(Clone, Debug, Default)]
 pub struct ServerReport {
-    /// why it gave no figures, with a hint
+    /// why there are no figures, with a hint. Old figures would look like new ones
     pub error: Option<String>,
     /// the last answer of `advise`
     pub advise: Option<AdviseReport>,

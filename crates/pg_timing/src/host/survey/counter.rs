@@ -223,7 +223,6 @@ impl<C: Clock + Sync> ComparedClock<C> {
             SkewError::Cpu(cpu, error) => format!("{name}: CPU {cpu}: {}", reason(&error)),
             SkewError::NoAnswer => format!("{name}: CPUs {a} and {b} did not answer each other in time"),
             SkewError::NoThread(error) => format!("no second thread can be created: {}", reason(&error)),
-            SkewError::ThreadFailed => format!("{name}: the thread on CPU {b} failed"),
         })?;
         let ns = |ticks: i64| (self.rate.nanos(ticks as f64).0 * 10.0).round() / 10.0;
         Ok(Skew {

@@ -249,7 +249,7 @@ fn an_unreadable_kernel_log_has_no_count_of_messages() {
 #[test]
 fn a_server_that_does_not_answer_has_no_old_figures() {
     let mut report = complete("system");
-    report.server.as_mut().unwrap().error = Some("connection refused".into());
+    report.server = Some(ServerReport { error: Some("connection refused".into()), ..ServerReport::default() });
     let metrics = parse(&text(&report)).unwrap();
     assert_eq!(figures(&metrics, "server_up"), ["=0"]);
     let is_servers = |metric: &&Metric| metric.name.contains("_server_") || metric.name.contains("_fast_timing_");
