@@ -66,6 +66,11 @@ fn check_figures(name: &str, value: &Value) -> Result<(), String> {
     }
 }
 
+/// Returns the name of a value in JSON, which is also its name in a label.
+pub fn name(value: &impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|name| Some(name.as_str()?.to_string())).unwrap_or("unknown".into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

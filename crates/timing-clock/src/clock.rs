@@ -48,35 +48,27 @@ fn spin(turns: u64) {
     }
 }
 
-/// Implements the trait for a type that points to a clock `C`.
-macro_rules! pointer_to_clock {
-    ($pointer:ty) => {
-        impl<C: Clock + ?Sized> Clock for $pointer {
-            #[inline(always)]
-            fn read(&self) -> u64 {
-                (**self).read()
-            }
+impl<C: Clock + ?Sized> Clock for &C {
+    #[inline(always)]
+    fn read(&self) -> u64 {
+        (**self).read()
+    }
 
-            #[inline(always)]
-            fn fill(&self, buffer: &mut [u64]) {
-                (**self).fill(buffer)
-            }
+    #[inline(always)]
+    fn fill(&self, buffer: &mut [u64]) {
+        (**self).fill(buffer)
+    }
 
-            #[inline(always)]
-            fn read_ordered(&self) -> u64 {
-                (**self).read_ordered()
-            }
+    #[inline(always)]
+    fn read_ordered(&self) -> u64 {
+        (**self).read_ordered()
+    }
 
-            #[inline(always)]
-            fn pause(&self, turns: u64) {
-                (**self).pause(turns)
-            }
-        }
-    };
+    #[inline(always)]
+    fn pause(&self, turns: u64) {
+        (**self).pause(turns)
+    }
 }
-
-pointer_to_clock!(&C);
-pointer_to_clock!(Box<C>);
 
 /// Returns the ticks from `earlier` to `later`. They are negative if the clock went back.
 ///
@@ -224,7 +216,7 @@ mod tests {
         }
         let expected = (1, [2, 3, 4], 1000, 10);
         assert_eq!(readings::<&Counting>(&Counting(Cell::new(0))), expected);
-        assert_eq!(readings::<Box<dyn Clock>>(Box::new(Counting(Cell::new(0)))), expected);
+        assert_eq!(readings::<&dyn Clock>(&Counting(Cell::new(0))), expected);
     }
 
     #[test]

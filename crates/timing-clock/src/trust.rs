@@ -32,15 +32,8 @@ impl core::fmt::Display for Distrust {
     }
 }
 
-impl std::error::Error for Distrust {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Distrust::Refused(why) => Some(why),
-            Distrust::RateUnknown(why) => Some(why),
-            Distrust::NotInvariant | Distrust::Demoted { .. } => None,
-        }
-    }
-}
+/// The text contains the cause.
+impl std::error::Error for Distrust {}
 
 /// Returns every reason not to use the counter that is known without reading it. If there is none, the counter is usable,
 /// provided that its [rate can be measured](crate::measure_rate).

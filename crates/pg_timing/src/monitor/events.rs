@@ -336,7 +336,7 @@ mod finding_tests {
     use super::*;
 
     /// Returns the names of the events after these severities of one finding.
-    fn events_of(severities: &[Severity]) -> Vec<Vec<&'static str>> {
+    fn events_of(severities: &[Severity]) -> Vec<Vec<String>> {
         let mut known = Vec::new();
         let sample = |(nth, severity): (usize, &Severity)| {
             let mut events = Events(Vec::new(), nth as f64);
@@ -390,7 +390,7 @@ mod finding_tests {
             last = events.0;
         }
         assert_eq!(
-            (last[0].event.name(), last[0].summary.as_str()),
+            (last[0].event.name().as_str(), last[0].summary.as_str()),
             ("finding_cleared", "not determined any more: slow")
         );
     }
@@ -433,7 +433,7 @@ mod cost_tests {
         }]
     }
 
-    fn events_of(costs: &mut ReadCosts, ns: f64) -> Vec<&'static str> {
+    fn events_of(costs: &mut ReadCosts, ns: f64) -> Vec<String> {
         let mut events = Events(Vec::new(), 0.0);
         costs.update(&clock(ns), &mut events);
         events.0.iter().map(|event| event.event.name()).collect()

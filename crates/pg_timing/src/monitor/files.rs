@@ -125,6 +125,7 @@ mod tests {
     use crate::json::json_line;
     use crate::output_file::{READABLE, is_root};
     use crate::report::{EventKind, MonitorEvent, Severity};
+    use clap::ValueEnum;
     use rustix::fs::{Mode, OFlags};
     use std::io::Read;
     use std::os::fd::OwnedFd;
@@ -256,16 +257,17 @@ mod tests {
         let path = dir.path().join("events.jsonl");
         let file = OutputFile::to_append(&path).unwrap();
         let small = MonitorEvent { subject: None, severity: None, value: Some(-1.5), ..event("a\n\"b\" \x1b") };
-        for event in EventKind::ALL {
-            file.append(json_line(&MonitorEvent { event, ..small.clone() }).as_bytes()).unwrap();
+        for event in EventKind::value_variants() {
+            file.append(json_line(&MonitorEvent { event: *event, ..small.clone() }).as_bytes()).unwrap();
         }
         file.append(&line("c")).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
-        assert_eq!(text.lines().count(), EventKind::ALL.len() + 1);
-        for (line, kind) in text.lines().zip(EventKind::ALL.map(EventKind::name).iter().chain(&["finding_appeared"])) {
+        assert_eq!(text.lines().count(), EventKind::value_variants().len() + 1);
+        let kinds = EventKind::value_variants().iter().chain(&[EventKind::FindingAppeared]);
+        for (line, kind) in text.lines().zip(kinds.map(|kind| kind.name())) {
             let value: serde_json::Value = serde_json::from_str(line).unwrap();
             assert!(validator.is_valid(&value) && !line.contains('\x1b'), "{line}");
-            assert_eq!(value["event"], *kind);
+            assert_eq!(value["event"], kind);
         }
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o644);
     }

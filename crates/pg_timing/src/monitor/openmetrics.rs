@@ -12,7 +12,9 @@
 mod tests;
 
 use crate::escape::line;
+use crate::json::name;
 use crate::report::*;
+use clap::ValueEnum;
 use std::collections::HashSet;
 use std::fmt::Write;
 
@@ -153,7 +155,7 @@ metrics! {
     counter "events_total" ["event"] "Number of events of this kind since the monitor started."
         |report, out| {
             let count = |kind| report.event_counts.get(kind).map_or(0.0, |count| *count as f64);
-            EventKind::ALL.iter().for_each(|kind| out.add(&[kind.name()], count(kind)));
+            EventKind::value_variants().iter().for_each(|kind| out.add(&[&name(kind)], count(kind)));
         };
 
     gauge "clock_info" ["clock", "access"] "How a program reads the clock: instruction, vdso, syscall, interposed or unknown. The value is always 1."
@@ -327,9 +329,4 @@ fn fast_timing(report: &MonitorReport) -> impl Iterator<Item = &FastTiming> {
 /// Returns the figures if they count the whole server. Those of the monitor's own session say nothing about it.
 fn fast_counts(report: &MonitorReport) -> impl Iterator<Item = &FastTiming> {
     fast_timing(report).filter(|fast| fast.scope == "server")
-}
-
-/// Returns the name of a value in JSON, which is also its name in a label.
-fn name(value: &impl serde::Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|name| Some(name.as_str()?.to_string())).unwrap_or("unknown".into())
 }

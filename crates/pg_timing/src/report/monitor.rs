@@ -1,6 +1,7 @@
 //! What `pg_timing monitor` knows at one instant: the input of its screen and of its metrics.
 
 use super::{AdviseReport, ClockReport, Finding, Report, Severity};
+use crate::json;
 use std::collections::{BTreeMap, VecDeque};
 use timing_clock::Rate;
 
@@ -102,50 +103,38 @@ impl ClockTotals {
     }
 }
 
-/// Defines the kinds of events with their names, in the order of the documentation.
-macro_rules! event_kinds {
-    ($($(#[$text:meta])* $kind:ident $name:literal;)*) => {
-        /// The kinds of events.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-        #[cfg_attr(test, derive(schemars::JsonSchema))]
-        pub enum EventKind {
-            $($(#[$text])* #[serde(rename = $name)] $kind,)*
-        }
-
-        impl EventKind {
-            pub const ALL: [EventKind; [$($name),*].len()] = [$(EventKind::$kind),*];
-
-            /// Returns the name in events and metrics.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(EventKind::$kind => $name,)*
-                }
-            }
-        }
-    };
+/// The kinds of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, clap::ValueEnum)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    MonitorStarted,
+    MonitorStopped,
+    /// a finding became a warning or critical, or its severity changed between the two
+    FindingAppeared,
+    FindingCleared,
+    ClocksourceChanged,
+    KernelMessage,
+    BackwardStep,
+    Suspend,
+    Pause,
+    /// a clock jumped against another one
+    OffsetStep,
+    /// the counter's rate changed
+    RateChanged,
+    ReadCostRose,
+    ReadCostFell,
+    /// the virtual machine was restored from a snapshot, cloned, or moved to another CPU model
+    MachineRestored,
+    CollectorFailed,
+    CollectorRecovered,
 }
 
-event_kinds! {
-    MonitorStarted "monitor_started";
-    MonitorStopped "monitor_stopped";
-    /// a finding became a warning or critical, or its severity changed between the two
-    FindingAppeared "finding_appeared";
-    FindingCleared "finding_cleared";
-    ClocksourceChanged "clocksource_changed";
-    KernelMessage "kernel_message";
-    BackwardStep "backward_step";
-    Suspend "suspend";
-    Pause "pause";
-    /// a clock jumped against another one
-    OffsetStep "offset_step";
-    /// the counter's rate changed
-    RateChanged "rate_changed";
-    ReadCostRose "read_cost_rose";
-    ReadCostFell "read_cost_fell";
-    /// the virtual machine was restored from a snapshot, cloned, or moved to another CPU model
-    MachineRestored "machine_restored";
-    CollectorFailed "collector_failed";
-    CollectorRecovered "collector_recovered";
+impl EventKind {
+    /// Returns the name in events and metrics.
+    pub fn name(self) -> String {
+        json::name(&self)
+    }
 }
 
 /// One event. In the file of `--events`, it is one line of JSON.
