@@ -111,8 +111,7 @@ impl Report {
     /// Returns the read cost of the clock of that name in ns, if it is a positive number. Another program may have
     /// written the report.
     pub fn read_cost_ns(&self, name: &str) -> Option<f64> {
-        let clock = self.clocks.iter().find(|clock| clock.name == name)?;
-        clock.read_ns.filter(|ns| ns.is_finite() && *ns > 0.0)
+        self.clock(name)?.read_ns.filter(|ns| ns.is_finite() && *ns > 0.0)
     }
 
     /// Returns PostgreSQL's clock, if it has figures.

@@ -17,6 +17,7 @@ use crate::host::survey;
 use crate::human;
 use crate::output_file::is_root;
 use crate::report::ClockReport;
+use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,7 +80,7 @@ pub struct UseArguments {
     pub force: bool,
 }
 
-pub fn run(arguments: ClocksourceArguments) -> anyhow::Result<u8> {
+pub fn run(arguments: ClocksourceArguments) -> Result<u8> {
     match arguments.command {
         None => show_list(arguments.list.root.as_deref()),
         Some(ClocksourceCommand::List(list)) => show_list(list.root.as_deref()),
@@ -88,13 +89,13 @@ pub fn run(arguments: ClocksourceArguments) -> anyhow::Result<u8> {
     .map(|()| 0)
 }
 
-fn show_list(root: Option<&Path>) -> anyhow::Result<()> {
+fn show_list(root: Option<&Path>) -> Result<()> {
     let host = check::host(root)?;
     let measure = || survey::system_clock(LIST_TIME, &AtomicBool::new(false));
     show(&document::clocksource::list(&list(&host, measure)?))
 }
 
-fn use_clocksource(arguments: &UseArguments) -> anyhow::Result<()> {
+fn use_clocksource(arguments: &UseArguments) -> Result<()> {
     let stop = interrupt::flag_until_restored()?;
     switch(&Host::live(), arguments, &mut LiveEnv { stop: &stop }, &stop)
 }
@@ -117,7 +118,7 @@ trait SwitchEnv {
         wait(budget);
     }
     /// Shows a step at once.
-    fn show(&mut self, document: &Document) -> anyhow::Result<()> {
+    fn show(&mut self, document: &Document) -> Result<()> {
         show(document)
     }
 }
@@ -142,13 +143,8 @@ fn sentence(text: String) -> Document {
 }
 
 /// Switches the clock source. A signal sets `stop`; then the old clock source is restored.
-fn switch(
-    setting: &dyn Setting,
-    arguments: &UseArguments,
-    env: &mut dyn SwitchEnv,
-    stop: &AtomicBool,
-) -> anyhow::Result<()> {
-    let UseArguments { name, seconds, keep, force } = arguments;
+fn switch(setting: &dyn Setting, request: &UseArguments, env: &mut dyn SwitchEnv, stop: &AtomicBool) -> Result<()> {
+    let UseArguments { name, seconds, keep, force } = request;
     let (name, keep, force) = (name.as_str(), *keep, *force);
     let is_stopped = || stop.load(Ordering::Relaxed);
     // Lock before reading, so that no other pg_timing changes the clock source in between. Report a failed lock last:
