@@ -5,20 +5,14 @@ pub const PLUS_MINUS: &str = "+-";
 
 /// Returns a text with `±` between estimates and their margins, for a page or a UTF-8 terminal.
 pub fn with_sign(text: &str) -> String {
-    let mut signed = String::with_capacity(text.len());
-    let mut parts = text.split(PLUS_MINUS).peekable();
-    while let Some(part) = parts.next() {
-        signed += part;
-        let before = part.chars().next_back().is_none_or(|c| c == ' ' || c == '(');
-        let is_margin =
-            |after: &str| after.is_empty() || after.trim_start_matches(' ').starts_with(|c: char| c.is_ascii_digit());
-        signed += match parts.peek() {
-            Some(after) if before && is_margin(after) => "±",
-            Some(_) => PLUS_MINUS,
-            None => "",
-        };
+    let (mut signed, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once(PLUS_MINUS) {
+        let is_margin = after.is_empty() || after.trim_start_matches(' ').starts_with(|c: char| c.is_ascii_digit());
+        let is_sign = is_margin && before.chars().next_back().is_none_or(|c| c == ' ' || c == '(');
+        signed.extend([before, if is_sign { "±" } else { PLUS_MINUS }]);
+        rest = after;
     }
-    signed
+    signed + rest
 }
 
 /// Returns a duration with at most three digits.

@@ -108,7 +108,7 @@ impl std::error::Error for RateError {}
 /// A running measurement of a counter's rate. The uncertainty decreases with its duration.
 #[derive(Clone, Debug)]
 pub struct RateMeter<C, R> {
-    counter: C,
+    pub(crate) counter: C,
     reference: R,
     first: Bracket<u64>,
     counter_step: f64,

@@ -177,10 +177,7 @@ impl System {
 
     /// Returns the system's term for a clock source.
     pub fn clocksource_term(self) -> &'static str {
-        match self {
-            System::Linux => "clock source",
-            System::FreeBsd => "timecounter",
-        }
+        if self == System::Linux { "clock source" } else { "timecounter" }
     }
 
     /// Returns the command that switches to `name`, as root.

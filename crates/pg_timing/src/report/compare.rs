@@ -140,31 +140,21 @@ pub enum Effect {
     MuchWorse,
 }
 
-/// Each effect with its name, the effect of the opposite change, and the exit status.
-const EFFECTS: [(Effect, &str, Effect, u8); 7] = [
-    (Effect::MuchBetter, "much better", Effect::MuchWorse, 0),
-    (Effect::Better, "better", Effect::Worse, 0),
-    (Effect::Same, "same", Effect::Same, 0),
-    (Effect::Changed, "changed", Effect::Changed, 0),
-    (Effect::NotCompared, "not compared", Effect::NotCompared, 3),
-    (Effect::Worse, "worse", Effect::Better, 1),
-    (Effect::MuchWorse, "much worse", Effect::MuchBetter, 2),
-];
-
 impl Effect {
     /// Returns the effect in small letters.
     pub fn word(self) -> &'static str {
-        EFFECTS[self as usize].1
+        ["much better", "better", "same", "changed", "not compared", "worse", "much worse"][self as usize]
     }
 
     /// Returns the effect of the opposite change.
     pub fn mirrored(self) -> Effect {
-        EFFECTS[self as usize].2
+        use Effect::{Better, Changed, MuchBetter, MuchWorse, NotCompared, Same, Worse};
+        [MuchWorse, Worse, Same, Changed, NotCompared, Better, MuchBetter][self as usize]
     }
 
     /// Returns the exit status: 0 same or better, 1 worse, 2 much worse, 3 not compared.
     pub fn exit_status(self) -> u8 {
-        EFFECTS[self as usize].3
+        [0, 0, 0, 0, 3, 1, 2][self as usize]
     }
 }
 
@@ -462,13 +452,9 @@ impl Pair<'_> {
         for level in [Effect::MuchWorse, Effect::Worse, Effect::MuchBetter, Effect::Better] {
             sentences.extend(list(&format!("Now {}", level.word()), &|change| change.effect == level));
         }
-        match effect {
-            Effect::Same => sentences.push("No figure changed by more than the noise.".into()),
-            Effect::Changed => {
-                sentences.extend(list("Different, but neither better nor worse", &|change| change.effect == effect));
-            }
-            _ => {}
-        }
+        sentences.extend((effect == Effect::Same).then(|| "No figure changed by more than the noise.".into()));
+        let is_different = |change: &Change| change.effect == effect && effect == Effect::Changed;
+        sentences.extend(list("Different, but neither better nor worse", &is_different));
         sentences.extend(self.meaning(effect));
         sentences.extend(list("Alarms that only one of the reports can show", &|change| {
             change.hides(Severity::Warning) || change.hides(Severity::Critical)
