@@ -147,9 +147,8 @@ metrics! {
     gauge "verdict" ["severity"] "1 for the severity of the verdict on this host's clocks, 0 for the other severities."
         |report, out| if report.samples > 0 { out.add_severities(&[], report.now.verdict.severity) };
     gauge "finding" ["id", "severity"] "1 for the severity of this finding, 0 for its other severities."
-        |report, out| {
-            report.findings.iter().for_each(|watched| out.add_severities(&[&watched.finding.id], watched.finding.severity));
-        };
+        |report, out| report.findings.iter().map(|watched| &watched.finding)
+            .for_each(|finding| out.add_severities(&[&finding.id], finding.severity));
     gauge "finding_since_timestamp_seconds" ["id"] "Time when the finding got its present severity, in seconds since 1970."
         |report, out| report.findings.iter().for_each(|watched| out.add(&[&watched.finding.id], watched.since));
     counter "events_total" ["event"] "Number of events of this kind since the monitor started."
@@ -159,24 +158,17 @@ metrics! {
         };
 
     gauge "clock_info" ["clock", "access"] "How a program reads the clock: instruction, vdso, syscall, interposed or unknown. The value is always 1."
-        |report, out| {
-            for clock in report.clocks.iter().map(|clock| &clock.last).filter(|clock| clock.unavailable.is_none()) {
-                out.add(&[&clock.name, &name(&clock.access_path)], 1.0);
-            }
-        };
+        |report, out| report.clocks.iter().map(|clock| &clock.last).filter(|clock| clock.unavailable.is_none())
+            .for_each(|clock| out.add(&[&clock.name, &name(&clock.access_path)], 1.0));
     gauge "clock_read_cost_seconds" ["clock"] "Median cost of one read of the clock in the last interval."
         |report, out| of_clocks(report, out, |clock| clock.last.read_ns);
     gauge "clock_read_cost_limit_seconds" ["severity"] "Cost of one read of PostgreSQL's clock above which the finding clock-slow has this severity."
-        |report, out| {
-            let limits = report.now.read_cost_limits_ns.iter();
-            limits.for_each(|ns| out.add_each(&[], [("warning", ns.warning), ("critical", ns.critical)], NS_PER_S));
-        };
+        |report, out| report.now.read_cost_limits_ns.iter()
+            .for_each(|ns| out.add_each(&[], [("warning", ns.warning), ("critical", ns.critical)], NS_PER_S));
     histogram "clock_read_seconds" ["clock"] "Differences between consecutive readings of the clock."
-        |report, out| {
-            for clock in counted(report).filter(|clock| !clock.totals.histogram.is_empty()) {
-                out.add_histogram(&clock.last.name, &clock.totals.histogram, clock.totals.measured_s);
-            }
-        };
+        |report, out| counted(report).map(|clock| (&clock.last.name, &clock.totals))
+            .filter(|(_, totals)| !totals.histogram.is_empty())
+            .for_each(|(name, totals)| out.add_histogram(name, &totals.histogram, totals.measured_s));
     counter "clock_measured_seconds_total" ["clock"] "Time for which the clock was read."
         |report, out| of_totals(report, out, |totals| totals.measured_s);
     counter "clock_gaps_total" ["clock"] "Number of gaps: interruptions between two reads of the clock."
@@ -191,12 +183,9 @@ metrics! {
         |report, out| of_totals(report, out, |totals| totals.backward_steps as f64);
 
     gauge "clock_drift_ratio" ["clock", "reference"] "Rate of the clock relative to the reference clock, minus 1."
-        |report, out| {
-            // The rate of the counter is another metric. Its drift has only steps and changes.
-            for drift in report.now.drift.iter().filter(|drift| drift.clock != COUNTER) {
-                out.add(&[&drift.clock, &drift.reference], drift.rate_ppm / PPM);
-            }
-        };
+        // The rate of the counter is another metric. Its drift has only steps and changes.
+        |report, out| report.now.drift.iter().filter(|d| d.clock != COUNTER)
+            .for_each(|d| out.add(&[&d.clock, &d.reference], d.rate_ppm / PPM));
     gauge "clock_drift_error_ratio" ["clock", "reference"] "Bound on the error of the drift."
         |report, out| report.now.drift.iter().for_each(|d| out.add(&[&d.clock, &d.reference], d.uncertainty_ppm / PPM));
     counter "clock_offset_steps_total" ["clock", "reference"] "Sudden changes of the offset between the clock and the reference clock."
@@ -229,46 +218,31 @@ metrics! {
     gauge "server_up" [] "1 if the server of --server answers, 0 if not."
         |report, out| out.add(&[], report.server.as_ref().map(|server| f64::from(server.error.is_none())));
     gauge "server_info" ["server", "version", "clock"] "The server of --server, its version, and the clock that times plan nodes. The value is always 1."
-        |report, out| {
-            for advise in advise(report) {
-                let node_read = advise.node_read.as_ref().unwrap_or(&advise.read);
-                out.add(&[&advise.server, &advise.server_version, &node_read.clock], 1.0);
-            }
-        };
+        |report, out| advise(report).map(|advise| (advise, advise.node_read.as_ref().unwrap_or(&advise.read)))
+            .for_each(|(advise, read)| out.add(&[&advise.server, &advise.server_version, &read.clock], 1.0));
     gauge "server_clock_read_cost_seconds" ["clock", "bound"] "Cost of one read of a clock that the server uses: low and high bound."
-        |report, out| {
-            for read in advise(report).flat_map(|advise| [Some(&advise.read), advise.node_read.as_ref()]).flatten() {
-                out.add_each(&[&read.clock], [("low", read.low_ns), ("high", read.high_ns)], NS_PER_S);
-            }
-        };
+        |report, out| advise(report).flat_map(|advise| [Some(&advise.read), advise.node_read.as_ref()]).flatten()
+            .for_each(|read| out.add_each(&[&read.clock], [("low", read.low_ns), ("high", read.high_ns)], NS_PER_S));
     gauge "server_setting_on" ["setting"] "1 if the setting makes the server read the clock, 0 if not."
         |report, out| settings(report).for_each(|setting| out.add(&[&setting.name], f64::from(setting.on)));
     gauge "server_setting_events_per_second" ["setting"] "Events per second that the setting times, or would time."
         |report, out| settings(report).for_each(|setting| out.add(&[&setting.name], setting.events_per_s));
     gauge "server_setting_core_ratio" ["setting", "bound"] "Cost of the setting, or its cost if it were on, as a share of one core: low and high bound."
-        |report, out| {
-            for (setting, share) in settings(report).filter_map(|setting| Some((setting, setting.core_share?))) {
-                out.add_each(&[&setting.name], [("low", Some(share.low)), ("high", share.high)], 1.0);
-            }
-        };
+        |report, out| settings(report).filter_map(|setting| Some((&setting.name, setting.core_share?)))
+            .for_each(|(name, share)| out.add_each(&[name], [("low", Some(share.low)), ("high", share.high)], 1.0));
     gauge "server_setting_advice" ["setting", "advice"] "The advice for the setting: keep, turn_on, turn_off, none, sample_less or unknown. The value is always 1."
         |report, out| settings(report).for_each(|setting| out.add(&[&setting.name, &name(&setting.advice)], 1.0));
 
     gauge "fast_timing_info" ["method", "clock", "ticker", "scope"] "What pg_fast_timing uses to time plan nodes. The value is always 1."
-        |report, out| {
-            for FastTiming { method, clock, ticker, scope, .. } in fast_timing(report) {
-                out.add(&[method, clock, ticker, scope], 1.0);
-            }
-        };
+        |report, out| fast_timing(report)
+            .for_each(|fast| out.add(&[&fast.method, &fast.clock, &fast.ticker, &fast.scope], 1.0));
     gauge "fast_timing_call_cost_seconds" [] "Cost of timing one call with pg_fast_timing."
         |report, out| fast_timing(report).for_each(|fast| out.add(&[], fast.call_cost_ns.map(|ns| ns / NS_PER_S)));
     counter "fast_timing_statements_total" [] "Statements whose plan nodes pg_fast_timing timed."
         |report, out| fast_counts(report).for_each(|fast| out.add(&[], fast.statements));
     counter "fast_timing_nodes_total" ["times"] "Plan nodes that pg_fast_timing timed: exact or estimated."
-        |report, out| {
-            fast_counts(report)
-                .for_each(|fast| out.add_each(&[], [("exact", fast.exact_nodes), ("estimated", fast.estimated_nodes)], 1.0));
-        };
+        |report, out| fast_counts(report)
+            .for_each(|fast| out.add_each(&[], [("exact", fast.exact_nodes), ("estimated", fast.estimated_nodes)], 1.0));
     counter "fast_timing_node_calls_total" [] "Calls of plan nodes that pg_fast_timing counted."
         |report, out| fast_counts(report).for_each(|fast| out.add(&[], fast.node_calls));
     counter "fast_timing_fallbacks_total" ["missing"] "Statements that pg_fast_timing could not time as requested, because the TSC (tsc) or the ticks (ticks) were missing."

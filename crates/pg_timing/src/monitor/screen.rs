@@ -13,6 +13,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, RenderDirection, Row, Sparkline, SparklineBar, Table, Widget};
+use timing_clock::Rate;
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
@@ -153,14 +154,8 @@ fn history(report: &MonitorReport, view: &View, width: usize) -> Option<Sparklin
     };
     let time = period(shown.len() as f64 * report.interval_s);
     let title = format!("one read of PostgreSQL's clock, last {time}, at most {}", human::duration(highest));
-    Some(
-        Sparkline::default()
-            .block(Block::new().title(Line::styled(title, BOLD)))
-            .direction(RenderDirection::RightToLeft)
-            .max(FULL as u64)
-            .absent_value_symbol(" ")
-            .data(shown.iter().map(bar)),
-    )
+    let bars = Sparkline::default().direction(RenderDirection::RightToLeft).max(FULL as u64).absent_value_symbol(" ");
+    Some(bars.block(Block::new().title(Line::styled(title, BOLD))).data(shown.iter().map(bar)))
 }
 
 /// Returns the severity of a read cost of PostgreSQL's clock.
@@ -243,36 +238,26 @@ fn findings(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
 
 /// Returns lines with a label, the most important first.
 fn facts(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
-    let mut lines = Vec::new();
-    let mut add = |label: &str, fact: Option<String>| {
-        let fact = fact.map_or(NOT_DETERMINED.into(), |fact| view.text(&fact));
-        lines.push(Line::from(left(label, LABEL) + &fact));
-    };
     if report.samples == 0 {
-        return lines;
+        return Vec::new();
     }
-    if let Some(unwritten) = &report.unwritten {
-        add("not written", Some(unwritten.clone()));
-    }
+    let mut facts: Vec<(&str, Option<String>)> = Vec::new();
+    facts.extend(report.unwritten.clone().map(|why| ("not written", Some(why))));
     // The part of the server shows its own error.
-    for Collector { name, error, .. } in report.collectors.iter().filter(|one| one.name != Collector::SERVER) {
-        if let Some(why) = error {
-            add("no figures", Some(format!("{name}: {why}")));
-        }
-    }
+    let others = report.collectors.iter().filter(|one| one.name != Collector::SERVER);
+    let failed = others.filter_map(|one| Some(format!("{}: {}", one.name, one.error.as_ref()?)));
+    facts.extend(failed.map(|why| ("no figures", Some(why))));
     if let Some(clock) = report.system().filter(|clock| clock.last.unavailable.is_none()) {
         let percentiles = clock.last.percentiles.map(|p| {
             [("50", p.p50_ns), ("99", p.p99_ns), ("99.9", p.p99_9_ns), ("99.99", p.p99_99_ns), ("99.999", p.p99_999_ns)]
                 .map(|(name, ns)| format!("{name}% {}", human::duration(ns)))
                 .join(GAP)
         });
-        add("percentiles", percentiles);
+        facts.push(("percentiles", percentiles));
     }
     let khz = |hz: f64| human::khz((hz / 100.0).round() / 10.0);
-    add(
-        "counter",
-        report.counter.map(|rate| format!("{} +- {:.2} ppm", khz(rate.rate.0), rate.uncertainty.0.max(0.01))),
-    );
+    let rate = |rate: Rate| format!("{} +- {:.2} ppm", khz(rate.rate.0), rate.uncertainty.0.max(0.01));
+    facts.push(("counter", report.counter.map(rate)));
     for id in [finding_id::DRIFT, finding_id::CPU_SKEW] {
         let finding = report.findings.iter().map(|watched| &watched.finding).find(|finding| finding.id == id);
         let text = |finding: &Finding| match finding.severity {
@@ -280,17 +265,15 @@ fn facts(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
             Severity::Unknown => NOT_DETERMINED.into(),
             Severity::Warning | Severity::Critical => "see the alarm".into(),
         };
-        add(id, finding.map(text));
+        facts.push((id, finding.map(text)));
     }
-    let stops = |number, seconds| match number {
-        0 => "0".into(),
-        number => format!("{} ({})", count(number), period(seconds)),
-    };
-    let [suspends, pauses] = [stops(report.suspends, report.suspended_s), stops(report.pauses, report.paused_s)];
+    let [suspends, pauses] = [(report.suspends, report.suspended_s), (report.pauses, report.paused_s)]
+        .map(|(number, s)| if number == 0 { "0".into() } else { format!("{} ({})", count(number), period(s)) });
     let messages = count(report.kernel_messages);
     let text = format!("messages about clocks: {messages}, suspends: {suspends}, pauses: {pauses}");
-    add("kernel", Some(text));
-    lines
+    facts.push(("kernel", Some(text)));
+    let text = |fact: Option<String>| fact.map_or(NOT_DETERMINED.into(), |fact| view.text(&fact));
+    facts.into_iter().map(|(label, fact)| Line::from(left(label, LABEL) + &text(fact))).collect()
 }
 
 /// Returns the server of `--server`: the verdict of `advise`, and pg_fast_timing's figures.
