@@ -49,8 +49,8 @@ fn page(command: &Command, name: &str, names: &[&str]) -> Result<String> {
     entries("EXIT STATUS", statuses).to_writer(&mut text)?;
     match name {
         "pg_timing" => {
-            entries("ENVIRONMENT", ENVIRONMENT).to_writer(&mut text)?;
-            entries("FILES", FILES).to_writer(&mut text)?;
+            entries("ENVIRONMENT", named(ENVIRONMENT)).to_writer(&mut text)?;
+            entries("FILES", named(FILES)).to_writer(&mut text)?;
         }
         "pg_test_timing" => entries("ENVIRONMENT", [FORMAT_VARIABLE]).to_writer(&mut text)?,
         _ => {}
@@ -156,24 +156,23 @@ const FORMAT_VARIABLE: Entry = (
     "Selects the options and the output: 19 (the default) for PostgreSQL 19, or classic for PostgreSQL 15 to 18.",
 );
 
-/// The variables that pg_timing reads.
-const ENVIRONMENT: [Entry; 4] = [
-    ("NO_COLOR", "If it is set and not empty, the output has no colors. Output to a file or a pipe has no colors."),
-    (
-        "PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD and others",
-        "Defaults of the connection. All variables that libpq reads have the same meaning as for psql(1).",
-    ),
-    ("PATH", "Directories with the programs of PostgreSQL, for --ephemeral. The usual directories are searched, too."),
-    ("TMPDIR", "Directory for the temporary server of --ephemeral. The default is /tmp."),
-];
+/// The variables that pg_timing reads: a name and a colon, and then the text.
+const ENVIRONMENT: &str = "\
+NO_COLOR: If it is set and not empty, the output has no colors. Output to a file or a pipe has no colors.
+PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD and others: Defaults of the connection. All variables that libpq reads have the same \
+meaning as for psql(1).
+PATH: Directories with the programs of PostgreSQL, for --ephemeral. The usual directories are searched, too.
+TMPDIR: Directory for the temporary server of --ephemeral. The default is /tmp.";
 
 /// The files that pg_timing uses without an option.
-const FILES: [Entry; 4] = [
-    (
-        "/sys/devices/system/clocksource/clocksource0/",
-        "The kernel's clock sources. clocksource use writes the name of the new one to current_clocksource, which needs root.",
-    ),
-    ("/dev/kmsg", "The kernel log. Most systems allow only root to read it; see check --kernel-log."),
-    ("/proc/cpuinfo", "The CPU's model and what its counter can do."),
-    ("~/.pgpass and ~/.pg_service.conf", "Passwords and names for connections, as for psql(1)."),
-];
+const FILES: &str = "\
+/sys/devices/system/clocksource/clocksource0/: The kernel's clock sources. clocksource use writes the name of the new one to \
+current_clocksource, which needs root.
+/dev/kmsg: The kernel log. Most systems allow only root to read it; see check --kernel-log.
+/proc/cpuinfo: The CPU's model and what its counter can do.
+~/.pgpass and ~/.pg_service.conf: Passwords and names for connections, as for psql(1).";
+
+/// Returns the names and texts in these lines.
+fn named(lines: &'static str) -> impl Iterator<Item = Entry> {
+    lines.lines().filter_map(|line| line.split_once(": "))
+}

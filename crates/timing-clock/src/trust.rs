@@ -118,7 +118,6 @@ fn frequency(features: &Features) -> Option<Claim> {
 mod tests {
     use super::*;
     use crate::Architecture;
-    use std::error::Error;
 
     fn reasons(current: &str, available: &str, features: Features) -> Vec<Distrust> {
         distrust(&features, Ok(()), Some(&ClockSources::parse(current, available)))

@@ -116,13 +116,9 @@ fn kernel_log(path: &Path) -> Result<KernelLog, Error> {
 
 /// Returns the captured tree in `root`, or this machine.
 pub fn host(root: Option<&Path>) -> anyhow::Result<Host> {
-    match root {
-        Some(root) if !root.is_dir() => {
-            Err(Error::new(format!("--root \"{}\" is not a directory", root.display()), ROOT_HINT).into())
-        }
-        Some(root) => Ok(Host::captured(root.into())),
-        None => Ok(Host::live()),
-    }
+    let Some(root) = root else { return Ok(Host::live()) };
+    require(root.is_dir(), format!("--root \"{}\" is not a directory", root.display()), ROOT_HINT)?;
+    Ok(Host::captured(root.into()))
 }
 
 /// Measures this host for this time, and judges the result.

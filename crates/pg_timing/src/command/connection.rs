@@ -58,12 +58,8 @@ pub fn open_or_start(arguments: &ConnectionArguments, ephemeral: bool, stop: &At
     // Without libpq, no server needs to start.
     require_libpq()?;
     let ephemeral = Ephemeral::start(stop)?;
-    let installation = &ephemeral.installation;
-    note(&format!(
-        "running on a temporary PostgreSQL {} server from {}",
-        installation.version,
-        installation.bin.display()
-    ));
+    let (version, bin) = (&ephemeral.installation.version, ephemeral.installation.bin.display());
+    note(&format!("running on a temporary PostgreSQL {version} server from {bin}"));
     let connection = Connection::open(&ephemeral.target(), prompt_password, stop)?;
     Ok((connection, Some(ephemeral)))
 }
@@ -92,10 +88,7 @@ fn target(arguments: &ConnectionArguments) -> Target {
 
 /// Asks for the password on the terminal and does not show it.
 fn prompt_password() -> Result<String, Error> {
-    rpassword::prompt_password("Password: ").map_err(|_| {
-        Error::new(
-            "the server requires a password, but there is no terminal to ask for it",
-            "set PGPASSWORD or PGPASSFILE, or add the password to ~/.pgpass",
-        )
-    })
+    const WHAT: &str = "the server requires a password, but there is no terminal to ask for it";
+    const HINT: &str = "set PGPASSWORD or PGPASSFILE, or add the password to ~/.pgpass";
+    rpassword::prompt_password("Password: ").map_err(|_| Error::new(WHAT, HINT))
 }

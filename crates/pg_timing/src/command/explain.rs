@@ -9,7 +9,7 @@ use crate::host::check::judge;
 use crate::human::grouped;
 use crate::log::{Gaps, Log, Plans, Sources, quoted_name};
 use crate::plan::{Explained, Inputs, ServerClock, writer};
-use crate::report::{ExplainReport, PlanFormat, Report, SYSTEM, SkippedPlans};
+use crate::report::{ExplainReport, LogPlace, PlanFormat, Report, SYSTEM, SkippedPlans};
 use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
 use crate::server::node_read;
 use clap::{Args, ValueEnum, ValueHint};
@@ -367,14 +367,9 @@ fn report_gaps(gaps: &Gaps, is_last: bool) -> u8 {
         }
         return status(&[], gaps.was_stopped || gaps.damaged_messages > 0);
     }
-    for SkippedPlans { plans, reason, hint, first, .. } in &gaps.skipped {
-        note(&format!(
-            "skipped {} of {} plans: {reason} (first: {} line {}); {hint}",
-            grouped(*plans),
-            grouped(gaps.plans as u64),
-            first.file,
-            first.line
-        ));
+    for SkippedPlans { plans, reason, hint, first: LogPlace { file, line }, .. } in &gaps.skipped {
+        let (plans, all) = (grouped(*plans), grouped(gaps.plans as u64));
+        note(&format!("skipped {plans} of {all} plans: {reason} (first: {file} line {line}); {hint}"));
     }
     gaps.notes.iter().for_each(|text| note(text));
     gaps.errors.iter().for_each(|error| note(&error.what));

@@ -121,12 +121,8 @@ fn header(report: &MonitorReport, view: &View) -> Line<'static> {
     let [since, now] = [report.started_at, report.sampled_at].map(|at| time(at, report.sampled_at));
     let at = if view.paused { format!(", paused at {now} UTC") } else { format!(" at {now} UTC") };
     let clocksource = report.now.clocksource.current.known().map_or(NOT_DETERMINED.into(), |name| view.text(name));
-    let samples = format!(
-        ": clock source {}, {} samples since {since}, every {}",
-        clocksource,
-        human::grouped(report.samples),
-        period(report.interval_s),
-    );
+    let (number, interval) = (human::grouped(report.samples), period(report.interval_s));
+    let samples = format!(": clock source {clocksource}, {number} samples since {since}, every {interval}");
     let style = if view.paused { BOLD } else { Style::new() };
     Line::from(vec![Span::styled(host, BOLD), Span::styled(at, style), samples.into()])
 }
@@ -294,10 +290,9 @@ fn server(report: &MonitorReport, view: &View, width: usize) -> Vec<Line<'static
         let [statements, exact, estimated] =
             [fast.statements, fast.exact_nodes, fast.estimated_nodes].map(|number| count(number as u64));
         let (method, clock, cost) = (view.text(&fast.method), view.text(&fast.clock), duration(fast.call_cost_ns));
-        lines.push(Line::from(format!(
-            "{}{method} with {clock}: one call {cost}; {statements} statements; nodes: {exact} exact, {estimated} estimated",
-            left("fast timing", LABEL)
-        )));
+        let label = left("fast timing", LABEL);
+        let counts = format!("{statements} statements; nodes: {exact} exact, {estimated} estimated");
+        lines.push(Line::from(format!("{label}{method} with {clock}: one call {cost}; {counts}")));
     }
     lines
 }

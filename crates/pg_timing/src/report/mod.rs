@@ -79,19 +79,13 @@ impl<T> Fact<T> {
     }
 
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
-        match self {
-            Fact::Known(value) => Fact::Known(f(value)),
-            Fact::Unavailable { unavailable } => Fact::Unavailable { unavailable },
-        }
+        self.and_then(|value| Fact::Known(f(value)))
     }
 }
 
 impl<T, E: std::fmt::Display> From<Result<T, E>> for Fact<T> {
     fn from(result: Result<T, E>) -> Fact<T> {
-        match result {
-            Ok(value) => Fact::Known(value),
-            Err(why) => Fact::unavailable(why.to_string()),
-        }
+        result.map_or_else(|why| Fact::unavailable(why.to_string()), Fact::Known)
     }
 }
 
