@@ -55,10 +55,7 @@ pub fn count(n: u64) -> String {
 
 /// Returns how often something happened.
 pub fn times(n: u64) -> String {
-    match n {
-        1 => "once".into(),
-        n => format!("{} times", count(n)),
-    }
+    if n == 1 { "once".into() } else { format!("{} times", count(n)) }
 }
 
 /// Returns a count with all its digits, and with spaces between thousands.

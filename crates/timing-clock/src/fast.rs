@@ -129,12 +129,12 @@ impl<C: Clock, R: Clock> Rated<C, R> {
     fn measure(counter: C, reference: R) -> Result<Self, RateError> {
         let meter = RateMeter::start(counter, reference)?;
         let rate = meter.measure(TARGET, TIME_LIMIT)?;
-        Ok(Rated { scale: scale(rate)?, rate, last: meter.first(), meter })
+        Ok(Rated { scale: scale(rate)?, rate, last: meter.first, meter })
     }
 
     fn refresh(&mut self) -> Result<Refreshed, RateError> {
         let now = self.meter.bracket()?;
-        let whole = self.meter.between(&self.meter.first(), &now);
+        let whole = self.meter.between(&self.meter.first, &now);
         if whole == Err(RateError::ReferenceStalled) {
             return Err(RateError::ReferenceStalled);
         }
@@ -171,7 +171,7 @@ impl<C: Clock, R: Clock> Rated<C, R> {
     fn measure_again(&mut self) -> Result<Refreshed, RateError> {
         let old = self.rate;
         self.meter.restart()?;
-        self.last = self.meter.first();
+        self.last = self.meter.first;
         let new = self.meter.measure(TARGET, TIME_LIMIT)?;
         self.set(new)?;
         Ok(Refreshed::Changed { old, new })

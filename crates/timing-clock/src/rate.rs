@@ -110,7 +110,8 @@ impl std::error::Error for RateError {}
 pub struct RateMeter<C, R> {
     pub(crate) counter: C,
     reference: R,
-    first: Bracket<u64>,
+    /// the measurement started with it
+    pub(crate) first: Bracket<u64>,
     counter_step: f64,
     reference_step: f64,
 }
@@ -160,11 +161,6 @@ impl<C: Clock, R: Clock> RateMeter<C, R> {
         let error =
             earlier.half_width() + later.half_width() + self.counter_step + rate.ticks(Nanos(self.reference_step));
         Ok(Rate { rate, uncertainty: Ppm(error / ticks * 1e6), duration: Nanos(nanos as f64) })
-    }
-
-    /// Returns the bracket with which the measurement started.
-    pub(crate) fn first(&self) -> Bracket<u64> {
-        self.first
     }
 
     pub(crate) fn bracket(&self) -> Result<Bracket<u64>, RateError> {

@@ -85,10 +85,7 @@ impl Thresholds {
     /// one of them is.
     pub fn severity(&self, report: &Report) -> Severity {
         let all = || self.judge(report).into_iter().map(|judged| judged.severity).chain([report.verdict.severity]);
-        match all().max() {
-            Some(worst) if worst >= Severity::Warning => worst,
-            _ => all().min().unwrap_or(Severity::Unknown),
-        }
+        all().max().filter(|worst| worst.is_alarm()).or(all().min()).unwrap_or(Severity::Unknown)
     }
 }
 
