@@ -125,14 +125,14 @@ fn add_counters(clocks: &mut Clocks) {
     add_counter(clocks, cntvct, Cntvct::new(), MAIN);
 }
 
-fn add<C: Clock + 'static>(
+fn add(
     clocks: &mut Clocks,
     name: &'static str,
-    clock: Result<C, String>,
+    clock: Result<impl Clock + 'static, String>,
     weight: f64,
-    is_counter: bool,
+    counter: bool,
 ) {
-    clocks.push(clock.map(|clock| Meter::new(name, clock, weight, is_counter)).map_err(|why| (name, why)));
+    clocks.push(clock.map(|clock| Meter::new(name, clock, weight, counter)).map_err(|why| (name, why)));
 }
 
 fn add_counter<C: Clock + 'static>(clocks: &mut Clocks, name: &'static str, clock: Result<C, Refused>, weight: f64) {

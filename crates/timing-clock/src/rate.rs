@@ -220,12 +220,7 @@ fn step<C: Clock, R: Clock>(clock: &C, reference: &R) -> Option<f64> {
 /// Measures the rate of `counter` against `reference`, which counts nanoseconds.
 ///
 /// Stops when the uncertainty is at most `target`, or when `limit` has passed.
-pub fn measure_rate<C: Clock, R: Clock>(
-    counter: C,
-    reference: R,
-    target: Ppm,
-    limit: Nanos,
-) -> Result<Rate, RateError> {
+pub fn measure_rate(counter: impl Clock, reference: impl Clock, target: Ppm, limit: Nanos) -> Result<Rate, RateError> {
     RateMeter::start(counter, reference)?.measure(target, limit)
 }
 
