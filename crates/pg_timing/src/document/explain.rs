@@ -213,10 +213,8 @@ fn parts(report: &ExplainReport) -> [f64; 4] {
 /// Returns what the server counts: PostgreSQL 18 and later also count buffers by default. A captured plan may have both.
 fn counting_name(report: &ExplainReport) -> &'static str {
     let major = |runs: &LiveRuns| runs.server_version.split('.').next()?.parse::<u32>().ok();
-    match report.runs.as_ref().and_then(major) {
-        Some(..18) => "row counting",
-        _ => "row and buffer counting",
-    }
+    let is_old = report.runs.as_ref().and_then(major).is_some_and(|major| major < 18);
+    if is_old { "row counting" } else { "row and buffer counting" }
 }
 
 /// Returns the headline: `EXPLAIN ANALYZE reports 585 ms; the query takes 219 ms (+-4).`
@@ -411,10 +409,8 @@ fn total_calls(capture: &Capture) -> String {
 /// Returns the node's rank by corrected self time, and in parentheses its rank by reported self time if that changed. `?`: the
 /// plan does not show the node's self time.
 fn rank(node: &ExplainedNode, report: &ExplainReport) -> String {
-    match rank_change(node, report) {
-        Some((reported, corrected)) => format!("{corrected} ({reported})"),
-        None => node.corrected_rank.map_or("?".into(), |rank| rank.to_string()),
-    }
+    let changed = rank_change(node, report).map(|(reported, corrected)| format!("{corrected} ({reported})"));
+    changed.or(node.corrected_rank.map(|rank| rank.to_string())).unwrap_or("?".into())
 }
 
 /// Returns the node's ranks by reported and by corrected self time, if the change exceeds the errors. The ranks of captured

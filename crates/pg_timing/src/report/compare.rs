@@ -361,10 +361,7 @@ impl Pair<'_> {
             (finding.severity == Severity::Unknown).then(|| "the check could not decide".to_string())
         };
         let worse = if before.severity > after.severity { before } else { after };
-        let effect = match both([before, after].map(undecided)) {
-            Some(why) => Err(why),
-            None => self.effect_of_alarm(worse),
-        };
+        let effect = both([before, after].map(undecided)).map_or_else(|| self.effect_of_alarm(worse), Err);
         let effect = effect.map(|effect| if worse.severity == after.severity { effect } else { effect.mirrored() });
         let change = self.add(worse.id.clone(), [before, after].map(|finding| finding.severity.word().into()), effect);
         let is_same = change.effect == Effect::Same;

@@ -65,10 +65,7 @@ impl<T> Fact<T> {
     }
 
     pub fn known(&self) -> Option<&T> {
-        match self {
-            Fact::Known(value) => Some(value),
-            Fact::Unavailable { .. } => None,
-        }
+        if let Fact::Known(value) = self { Some(value) } else { None }
     }
 
     pub fn and_then<U>(self, f: impl FnOnce(T) -> Fact<U>) -> Fact<U> {
