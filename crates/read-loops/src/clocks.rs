@@ -125,14 +125,8 @@ fn add_counters(clocks: &mut Clocks) {
     add_counter(clocks, cntvct, Cntvct::new(), MAIN);
 }
 
-fn add(
-    clocks: &mut Clocks,
-    name: &'static str,
-    clock: Result<impl Clock + 'static, String>,
-    weight: f64,
-    counter: bool,
-) {
-    clocks.push(clock.map(|clock| Meter::new(name, clock, weight, counter)).map_err(|why| (name, why)));
+fn add(list: &mut Clocks, name: &'static str, clock: Result<impl Clock + 'static, String>, weight: f64, counter: bool) {
+    list.push(clock.map(|clock| Meter::new(name, clock, weight, counter)).map_err(|why| (name, why)));
 }
 
 fn add_counter<C: Clock + 'static>(clocks: &mut Clocks, name: &'static str, clock: Result<C, Refused>, weight: f64) {

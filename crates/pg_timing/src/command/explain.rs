@@ -307,12 +307,8 @@ fn run_plans(arguments: &ExplainArguments) -> anyhow::Result<u8> {
     }
     let stop = interrupt::flag()?;
     let bar = progress("reading");
-    let log = Log {
-        sources: Sources::new(arguments.plan.clone()),
-        inputs,
-        stop: &stop,
-        progress: &mut |done| bar(done.min(LAST_STEP)),
-    };
+    let sources = Sources::new(arguments.plan.clone());
+    let log = Log { sources, inputs, stop: &stop, progress: &mut |done| bar(done.min(LAST_STEP)) };
     if arguments.all && format != ExplainFormat::Jsonl {
         let report = log.totals();
         bar(1.0);

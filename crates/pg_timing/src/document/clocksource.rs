@@ -57,10 +57,8 @@ fn row(row: &ClocksourceRow, measured: Option<&ClockReport>) -> Row {
 
 /// Returns how to undo a switch by hand.
 pub fn undo(old: &str) -> Document {
-    Document::default().with(vec![
-        Block::Text("To undo this by hand, as root:".into()),
-        Block::Command(System::Linux.switch_command(old)),
-    ])
+    let command = Block::Command(System::Linux.switch_command(old));
+    Document::default().with(vec![Block::Text("To undo this by hand, as root:".into()), command])
 }
 
 /// Returns the old and the new clock source side by side.

@@ -77,10 +77,7 @@ impl Lines {
                     self.waiting.pop_front();
                     self.written = 0;
                 }
-                Err(error) => {
-                    self.error = Some(error);
-                    return;
-                }
+                Err(error) => return self.error = Some(error),
             }
         }
     }
