@@ -203,13 +203,9 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, bool)>
     if arguments.allow_writes {
         note(&format!("each run is rolled back; {NOT_ROLLED_BACK}"));
     }
-    let options = RunOptions {
-        allow_writes: arguments.allow_writes,
-        limit: Duration::from_secs(arguments.limit),
-        time: Duration::from_secs(arguments.time),
-        document: arguments.format.plan(),
-        note,
-    };
+    let (allow_writes, document) = (arguments.allow_writes, arguments.format.plan());
+    let [limit, time] = [arguments.limit, arguments.time].map(Duration::from_secs);
+    let options = RunOptions { allow_writes, limit, time, document, note };
     let mut server = connection::open_or_start(&arguments.connection, arguments.ephemeral, &stop)?;
     let connection = &mut server.0;
     // For the statements before the first run.

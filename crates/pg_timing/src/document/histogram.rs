@@ -43,10 +43,10 @@ fn rows(clock: &ClockReport) -> impl Iterator<Item = Row> {
     let before = clock.histogram.iter().map(|row| row.le_ns as f64 + 1.0);
     let starts = std::iter::once(0.0).chain(before);
     let rows = clock.histogram.iter().zip(starts).filter(|(row, start)| row.count > 0 && row.le_ns as f64 >= *start);
-    rows.map(move |(row, start_ns): (&Bin, f64)| Row {
+    rows.map(move |(Bin { le_ns, count, .. }, start_ns)| Row {
         start_ns,
-        end_ns: row.le_ns as f64 + 1.0,
-        count: row.count,
+        end_ns: *le_ns as f64 + 1.0,
+        count: *count,
         is_gap: start_ns >= threshold,
     })
 }
