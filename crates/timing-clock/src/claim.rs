@@ -100,11 +100,8 @@ pub fn bogomips_claim(cpuinfo: &str) -> Option<Claim> {
     let line = cpuinfo.lines().find(|line| line.to_ascii_lowercase().starts_with("bogomips"))?;
     let bogomips: f64 = line.split_once(':')?.1.trim().parse().ok()?;
     // The value is truncated, not rounded, so the middle of its range is 0.005 higher.
-    (1.0..=200_000.0).contains(&bogomips).then_some(Claim {
-        source: ClaimSource::Bogomips,
-        rate: Hertz((bogomips + 0.005) * 1e6 / 2.0),
-        rounding: Hertz(2_500.0),
-    })
+    let (rate, rounding) = (Hertz((bogomips + 0.005) * 1e6 / 2.0), Hertz(2_500.0));
+    (1.0..=200_000.0).contains(&bogomips).then_some(Claim { source: ClaimSource::Bogomips, rate, rounding })
 }
 
 #[cfg(test)]

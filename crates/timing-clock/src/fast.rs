@@ -178,8 +178,7 @@ impl<C: Clock, R: Clock> Rated<C, R> {
     }
 
     fn set(&mut self, rate: Rate) -> Result<(), RateError> {
-        self.scale = scale(rate)?;
-        self.rate = rate;
+        (self.scale, self.rate) = (scale(rate)?, rate);
         Ok(())
     }
 }

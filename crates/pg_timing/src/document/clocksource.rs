@@ -109,11 +109,9 @@ pub fn kept(name: &str, old: &str) -> Document {
         risk += "; programs that read the time become slower or get coarse times, and a large host can stall";
     }
     let facts = [("permanent:", System::Linux.make_permanent(name)), ("risk:", risk), ("undo:", String::new())];
-    Document::default().with(vec![
-        Block::Text(format!("The clock source stays {name} until the next restart.")),
-        Block::Facts(Facts::new(11, facts)),
-        Block::Command(System::Linux.switch_command(old)),
-    ])
+    let stays = Block::Text(format!("The clock source stays {name} until the next restart."));
+    let command = Block::Command(System::Linux.switch_command(old));
+    Document::default().with(vec![stays, Block::Facts(Facts::new(11, facts)), command])
 }
 
 #[cfg(test)]

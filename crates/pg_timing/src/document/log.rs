@@ -20,12 +20,10 @@ const NESTED: &str = "Their rows are marked. The first line does not include the
 pub fn document(report: &LogReport) -> Document {
     let table = |shown| Block::Table(table(&report.statements[..report.statements.len().min(shown)]));
     let facts = |shown| Block::Facts(Facts::new(NAMES, facts(report, shown)));
+    let limits = Block::Part("How to read these figures, and their limits", vec![facts(usize::MAX)]);
     let blocks = vec![
         Block::Screen(vec![table(MOST_STATEMENTS), facts(MOST_STATEMENTS)]),
-        Block::Page(vec![
-            Block::Part("Statements", vec![table(usize::MAX)]),
-            Block::Part("How to read these figures, and their limits", vec![facts(usize::MAX)]),
-        ]),
+        Block::Page(vec![Block::Part("Statements", vec![table(usize::MAX)]), limits]),
     ];
     Document::answer(&answer(report)).with(blocks)
 }

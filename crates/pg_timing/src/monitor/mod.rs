@@ -45,13 +45,8 @@ impl<M: Machine> Monitor<M> {
     pub fn new(machine: M, interval_s: f64, server: Option<ServerFigures>) -> Monitor<M> {
         let mut watch = Watch::new(machine, interval_s);
         let started_at = watch.machine().unix_time();
-        Monitor {
-            watch,
-            report: MonitorReport { started_at, interval_s, ..MonitorReport::default() },
-            read_costs: ReadCosts::default(),
-            server,
-            overtime_s: 0.0,
-        }
+        let report = MonitorReport { started_at, interval_s, ..MonitorReport::default() };
+        Monitor { watch, report, read_costs: ReadCosts::default(), server, overtime_s: 0.0 }
     }
 
     pub fn machine(&mut self) -> &mut M {

@@ -106,10 +106,8 @@ fn observe(target: &Target, window: Nanos, interval_s: f64, stop: &AtomicBool, f
         let mut look = || -> Result<(), Error> {
             let observe = interval.is_multiple_of(OBSERVE_EVERY) || report.advise.is_none();
             // Settings of ALTER ROLE and ALTER DATABASE are those of new sessions, so each observation has a new connection.
-            let mut connection = match last_connection.take().filter(|_| !observe) {
-                Some(connection) => connection,
-                None => connect(target, stop)?,
-            };
+            let known = last_connection.take().filter(|_| !observe);
+            let mut connection = known.map_or_else(|| connect(target, stop), Ok)?;
             report.fast_timing = fast_timing_info(&mut connection, stop)?;
             if observe {
                 clocks.take_if(|_| interval.is_multiple_of(CLOCKS_EVERY));

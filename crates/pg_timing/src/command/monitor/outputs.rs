@@ -74,11 +74,9 @@ impl Outputs {
             endpoint.publish(&page);
         }
         let textfile = self.textfile.as_ref().map(|file| file.replace(page.as_bytes(), Some(READABLE)));
-        for (name, error) in [
-            (STDOUT, append(&mut self.stdout, line)),
-            (TEXTFILE, textfile.and_then(Result::err).map(|error| error.what)),
-            (EVENTS_FILE, append(&mut self.events, json_line)),
-        ] {
+        let textfile = textfile.and_then(Result::err).map(|error| error.what);
+        let [stdout, events_file] = [append(&mut self.stdout, line), append(&mut self.events, json_line)];
+        for (name, error) in [(STDOUT, stdout), (TEXTFILE, textfile), (EVENTS_FILE, events_file)] {
             // An error is printed when it begins, and its end.
             match (self.failing.remove(name), &error) {
                 (None, Some(error)) => self.note(error),
