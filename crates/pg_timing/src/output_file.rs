@@ -53,10 +53,9 @@ impl OutputFile {
     /// Returns the path of the file in its checked directory.
     fn place(&self) -> Result<PathBuf> {
         let is_directory_name = self.0.as_os_str().as_encoded_bytes().ends_with(b"/");
-        match self.0.file_name().filter(|_| !is_directory_name) {
-            Some(name) => Ok(safe_directory(directory_of(&self.0))?.join(name)),
-            None => Err(refused("it is not a file name", OTHER_FILE)),
-        }
+        let name = self.0.file_name().filter(|_| !is_directory_name);
+        let name = name.ok_or_else(|| refused("it is not a file name", OTHER_FILE))?;
+        Ok(safe_directory(directory_of(&self.0))?.join(name))
     }
 
     /// Replaces the file. `mode` is that of the new file, also against the umask. Without it, the file keeps the permissions of the

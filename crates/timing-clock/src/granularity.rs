@@ -18,10 +18,7 @@ pub enum Granularity {
 impl Granularity {
     /// Returns the step in ticks, if it is known.
     pub fn step(self) -> Option<f64> {
-        match self {
-            Granularity::Step(ticks) => Some(ticks),
-            Granularity::NeverMoved | Granularity::Unknown => None,
-        }
+        if let Granularity::Step(ticks) = self { Some(ticks) } else { None }
     }
 }
 

@@ -170,8 +170,7 @@ impl<C: Clock, R: Clock> RateMeter<C, R> {
     /// Starts the measurement again now. It keeps the steps of the clocks. After an error, the old measurement
     /// continues.
     pub fn restart(&mut self) -> Result<(), RateError> {
-        self.first = self.bracket()?;
-        Ok(())
+        self.bracket().map(|first| self.first = first)
     }
 
     /// Measures until the uncertainty is at most `target`, or until `limit` has passed since the start. It keeps the CPU

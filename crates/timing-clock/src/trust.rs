@@ -40,15 +40,9 @@ impl std::error::Error for Distrust {}
 ///
 /// `kernel` is `None` if there is no sysfs. Then the kernel's opinion is not required.
 pub fn distrust(features: &Features, permission: Result<(), Refused>, kernel: Option<&ClockSources>) -> Vec<Distrust> {
-    let mut reasons = Vec::new();
-    if let Err(refused) = permission {
-        reasons.push(Distrust::Refused(refused));
-    }
-    if !features.constant_rate() {
-        reasons.push(Distrust::NotInvariant);
-    }
-    reasons.extend(kernel.and_then(demoted));
-    reasons
+    let refused = permission.err().map(Distrust::Refused);
+    let varies = (!features.constant_rate()).then_some(Distrust::NotInvariant);
+    [refused, varies, kernel.and_then(demoted)].into_iter().flatten().collect()
 }
 
 /// Returns a reason if the kernel does not accept the counter as a clock source.

@@ -76,7 +76,9 @@ pub fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> Docum
     blocks.extend(overhead(old).zip(overhead(new)).map(|(before, after)| {
         Block::Text(match is_same(old.1, new.1) {
             Some(true) => format!("A read costs about the same with {} and {}.", new.0, old.0),
-            _ => now_adds(&before, &after),
+            _ => format!(
+                "EXPLAIN ANALYZE now adds up to about {after} per row and plan node; before, up to about {before}."
+            ),
         })
     }));
     let (name, clock) = new;
@@ -85,11 +87,6 @@ pub fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> Docum
         blocks.push(Block::Text(format!("Warning: with {name} the time went back {times}, by up to {by}.")));
     }
     Document::default().with(blocks)
-}
-
-/// Returns the sentence about the overhead before and after a change.
-fn now_adds(before: &str, after: &str) -> String {
-    format!("EXPLAIN ANALYZE now adds up to about {after} per row and plan node; before, up to about {before}.")
 }
 
 /// Returns whether a read costs about the same: the difference is within both spreads, or 5%.

@@ -167,10 +167,6 @@ impl Column {
         Column { group, ..self }
     }
 
-    fn is_on_screen(&self) -> bool {
-        !matches!(self.place, Place::Page | Place::Below)
-    }
-
     /// Returns whether its cells name the rows, wherever the column stands.
     fn names_rows(&self) -> bool {
         matches!(self.place, Place::Below | Place::Tree)

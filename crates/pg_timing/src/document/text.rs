@@ -281,7 +281,8 @@ impl Grid<'_> {
 
     /// Returns the columns on the screen with their numbers and the spaces after them. Those of a group stand closer.
     fn shown(&self) -> Vec<(usize, &Column, &'static str)> {
-        let shown: Vec<_> = self.columns.iter().enumerate().filter(|(_, column)| column.is_on_screen()).collect();
+        let is_shown = |column: &Column| !matches!(column.place, Place::Page | Place::Below);
+        let shown: Vec<_> = self.columns.iter().enumerate().filter(|(_, column)| is_shown(column)).collect();
         let next = shown.iter().skip(1).map(|(_, column)| column.group).chain([""]);
         let gap = |group: &str, next: &str| if !group.is_empty() && group == next { " " } else { GAP };
         shown.iter().zip(next).map(|(&(nth, column), next)| (nth, column, gap(column.group, next))).collect()

@@ -78,7 +78,9 @@ pub fn run(arguments: &MonitorArguments) -> anyhow::Result<u8> {
         |report, events| {
             let report = outputs.publish(report.clone(), events);
             // A screen that is blocked must not collect reports.
-            _ = screen.as_ref().map(|(reports, _)| reports.try_send(report));
+            if let Some((reports, _)) = &screen {
+                _ = reports.try_send(report);
+            }
         },
     );
     let shown = screen.map_or(Ok(()), |(_, end)| end.recv_timeout(SCREEN_END).unwrap_or_else(|_| give_up()));
