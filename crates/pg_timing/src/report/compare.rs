@@ -326,7 +326,7 @@ impl Pair<'_> {
         let load = self.load.as_ref().filter(|_| is_time);
         // Load makes a time longer, and never shorter.
         let is_slowed = self.is_slowed[usize::from(before.value < after.value)];
-        let least = if load.is_some() && is_slowed { high.value / SLOW_FACTOR } else { high.value };
+        let least = if load.is_some() && is_slowed { high.value.min(high.value / SLOW_FACTOR) } else { high.value };
         // Figures of a damaged report may have no difference.
         let is_beyond_noise = least - low.value > low.noise + high.noise;
         if !is_beyond_noise {
