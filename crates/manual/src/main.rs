@@ -74,10 +74,8 @@ fn with_hint(arg: Arg) -> Arg {
     // zsh ends a value's name at a colon.
     let zsh_name = |names: &[clap::builder::Str]| names.join(" ").replace(':', "\\:");
     // clap keeps names for the whole run.
-    let arg = match arg.get_value_names().map(|names| zsh_name(names).leak()) {
-        Some(name) => arg.value_name(&*name),
-        None => arg,
-    };
+    let name = arg.get_value_names().map(|names| &*zsh_name(names).leak());
+    let arg = if let Some(name) = name { arg.value_name(name) } else { arg };
     // Otherwise the shells complete files where a number or a text is expected.
     match arg.get_value_hint() == ValueHint::Unknown && arg.get_possible_values().is_empty() {
         true => arg.value_hint(ValueHint::Other),

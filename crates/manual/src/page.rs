@@ -38,7 +38,7 @@ fn page(command: &Command, name: &str, names: &[&str]) -> Result<String> {
     man.render_name_section(&mut text)?;
     man.render_synopsis_section(&mut text)?;
     let about = command.get_about().map(|about| format!("{about}.")).unwrap_or_default();
-    let more = MORE.iter().filter(|(page, _)| *page == name).map(|(_, more)| *more);
+    let more = more(name).split("\n\n").filter(|text| !text.is_empty());
     section("DESCRIPTION", std::iter::once(about.as_str()).chain(more).chain(description)).to_writer(&mut text)?;
     if command.has_subcommands() {
         man.render_subcommands_section(&mut text)?;
@@ -49,8 +49,8 @@ fn page(command: &Command, name: &str, names: &[&str]) -> Result<String> {
     entries("EXIT STATUS", statuses).to_writer(&mut text)?;
     match name {
         "pg_timing" => {
-            entries("ENVIRONMENT", ENVIRONMENT).to_writer(&mut text)?;
-            entries("FILES", FILES).to_writer(&mut text)?;
+            entries("ENVIRONMENT", named(ENVIRONMENT)).to_writer(&mut text)?;
+            entries("FILES", named(FILES)).to_writer(&mut text)?;
         }
         "pg_test_timing" => entries("ENVIRONMENT", [FORMAT_VARIABLE]).to_writer(&mut text)?,
         _ => {}
@@ -81,11 +81,8 @@ fn section<'a>(title: &str, paragraphs: impl IntoIterator<Item = &'a str>) -> Ro
         for line in paragraph.lines() {
             match line.strip_prefix("  ") {
                 Some(typed) => {
-                    roff.control("RS", ["4"])
-                        .control("nf", [])
-                        .text([roman(typed)])
-                        .control("fi", [])
-                        .control("RE", []);
+                    roff.control("RS", ["4"]).control("nf", []).text([roman(typed)]);
+                    roff.control("fi", []).control("RE", []);
                 }
                 None => _ = roff.text([roman(line)]),
             }
@@ -96,13 +93,9 @@ fn section<'a>(title: &str, paragraphs: impl IntoIterator<Item = &'a str>) -> Ro
 
 fn entries<'a>(title: &str, entries: impl IntoIterator<Item = (&'a str, &'a str)>) -> Roff {
     let mut roff = Roff::new();
-    for (number, (name, text)) in entries.into_iter().enumerate() {
-        if number == 0 {
-            roff.control("SH", [title]);
-        }
-        roff.control("TP", []);
-        roff.text([bold(name)]);
-        roff.text([roman(text)]);
+    roff.control("SH", [title]);
+    for (name, text) in entries {
+        roff.control("TP", []).text([bold(name)]).text([roman(text)]);
     }
     roff
 }
@@ -114,9 +107,8 @@ fn see_also(name: &str, names: &[&str]) -> Roff {
     let others: Vec<&str> = names.iter().copied().filter(|page| *page != name && is_related(page)).collect();
     let mut roff = Roff::new();
     roff.control("SH", ["SEE ALSO"]);
-    for (number, other) in others.iter().enumerate() {
-        let comma = if number + 1 < others.len() { "," } else { "" };
-        roff.text([bold(*other), roman(format!("(1){comma}"))]);
+    for (left, other) in (0..others.len()).rev().zip(others) {
+        roff.text([bold(other), roman(if left > 0 { "(1)," } else { "(1)" })]);
     }
     roff
 }
@@ -124,77 +116,63 @@ fn see_also(name: &str, names: &[&str]) -> Roff {
 /// A name, and what it is.
 type Entry = (&'static str, &'static str);
 
-/// Paragraphs that follow a command's first sentence, by the page.
-const MORE: [(&str, &str); 8] = [
-    (
-        "pg_timing",
-        "EXPLAIN ANALYZE reads the clock twice per row and plan node. If the clock is slow, the statement takes longer, \
-         and the plan shows wrong times. pg_timing measures each clock of this host, finds the faults of the clocks, and \
-         names the command that repairs each of them. It also measures how much of the times of a plan is the cost of \
-         timing.",
-    ),
-    (
-        "pg_timing",
-        "Without a command, pg_timing runs check for 4 seconds. Results go to stdout. Progress, warnings and errors go to \
-         stderr.",
-    ),
-    (
-        "pg_timing",
-        "pg_timing changes nothing on the host, except that clocksource use switches the clock source. It writes a file \
-         only if an option names it. explain rolls back each run of a statement. If no server is named and none answers, \
-         explain starts a temporary server in a private directory, and removes both at the end.",
-    ),
-    (
-        "pg_timing",
-        "Under the name pg_test_timing, the program takes the options of PostgreSQL's pg_test_timing and prints the same \
-         output.",
-    ),
-    (
-        "pg_timing-check",
-        "check reads each clock of the host many times, and the kernel's messages about clocks. Then it says whether EXPLAIN \
-         ANALYZE can be trusted, and how much time timing adds. Each alarm has a name, its evidence, its reason, and the \
-         commands that repair the fault.",
-    ),
-    (
-        "pg_timing-clocksource-use",
-        "The command prints the command that restores the old clock source. It measures the old clock source, switches, \
-         measures the new one, and compares them. At the end, and after Ctrl-C, it restores the old clock source, except \
-         with --keep. It needs root.",
-    ),
-    (
-        "pg_timing-advise",
-        "advise changes nothing and needs no special privileges. With the role pg_monitor it sees more.",
-    ),
-    (
-        "pg_timing-monitor",
-        "On a terminal, monitor shows a live screen with its keys in the last line. Without a terminal, or with --listen, \
-         --textfile or --samples, it prints each event as one line.",
-    ),
-];
+/// Returns paragraphs that follow a command's first sentence.
+fn more(page: &str) -> &'static str {
+    match page {
+        "pg_timing" => {
+            "EXPLAIN ANALYZE reads the clock twice per row and plan node. If the clock is slow, the statement takes longer, and the \
+             plan shows wrong times. pg_timing measures each clock of this host, finds the faults of the clocks, and names the \
+             command that repairs each of them. It also measures how much of the times of a plan is the cost of timing.\n\n\
+             Without a command, pg_timing runs check for 4 seconds. Results go to stdout. Progress, warnings and errors go to \
+             stderr.\n\n\
+             pg_timing changes nothing on the host, except that clocksource use switches the clock source. It writes a file only if \
+             an option names it. explain rolls back each run of a statement. If no server is named and none answers, explain \
+             starts a temporary server in a private directory, and removes both at the end.\n\n\
+             Under the name pg_test_timing, the program takes the options of PostgreSQL's pg_test_timing and prints the same output."
+        }
+        "pg_timing-check" => {
+            "check reads each clock of the host many times, and the kernel's messages about clocks. Then it says whether EXPLAIN \
+             ANALYZE can be trusted, and how much time timing adds. Each alarm has a name, its evidence, its reason, and the \
+             commands that repair the fault."
+        }
+        "pg_timing-clocksource-use" => {
+            "The command prints the command that restores the old clock source. It measures the old clock source, switches, \
+             measures the new one, and compares them. At the end, and after Ctrl-C, it restores the old clock source, except with \
+             --keep. It needs root."
+        }
+        "pg_timing-advise" => {
+            "advise changes nothing and needs no special privileges. With the role pg_monitor it sees more."
+        }
+        "pg_timing-monitor" => {
+            "On a terminal, monitor shows a live screen with its keys in the last line. Without a terminal, or with --listen, \
+             --textfile or --samples, it prints each event as one line."
+        }
+        _ => "",
+    }
+}
 
 const FORMAT_VARIABLE: Entry = (
     pg_timing::command::pg_test_timing::FORMAT,
     "Selects the options and the output: 19 (the default) for PostgreSQL 19, or classic for PostgreSQL 15 to 18.",
 );
 
-/// The variables that pg_timing reads.
-const ENVIRONMENT: [Entry; 4] = [
-    ("NO_COLOR", "If it is set and not empty, the output has no colors. Output to a file or a pipe has no colors."),
-    (
-        "PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD and others",
-        "Defaults of the connection. All variables that libpq reads have the same meaning as for psql(1).",
-    ),
-    ("PATH", "Directories with the programs of PostgreSQL, for --ephemeral. The usual directories are searched, too."),
-    ("TMPDIR", "Directory for the temporary server of --ephemeral. The default is /tmp."),
-];
+/// The variables that pg_timing reads: a name and a colon, and then the text.
+const ENVIRONMENT: &str = "\
+NO_COLOR: If it is set and not empty, the output has no colors. Output to a file or a pipe has no colors.
+PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD and others: Defaults of the connection. All variables that libpq reads have the same \
+meaning as for psql(1).
+PATH: Directories with the programs of PostgreSQL, for --ephemeral. The usual directories are searched, too.
+TMPDIR: Directory for the temporary server of --ephemeral. The default is /tmp.";
 
 /// The files that pg_timing uses without an option.
-const FILES: [Entry; 4] = [
-    (
-        "/sys/devices/system/clocksource/clocksource0/",
-        "The kernel's clock sources. clocksource use writes the name of the new one to current_clocksource, which needs root.",
-    ),
-    ("/dev/kmsg", "The kernel log. Most systems allow only root to read it; see check --kernel-log."),
-    ("/proc/cpuinfo", "The CPU's model and what its counter can do."),
-    ("~/.pgpass and ~/.pg_service.conf", "Passwords and names for connections, as for psql(1)."),
-];
+const FILES: &str = "\
+/sys/devices/system/clocksource/clocksource0/: The kernel's clock sources. clocksource use writes the name of the new one to \
+current_clocksource, which needs root.
+/dev/kmsg: The kernel log. Most systems allow only root to read it; see check --kernel-log.
+/proc/cpuinfo: The CPU's model and what its counter can do.
+~/.pgpass and ~/.pg_service.conf: Passwords and names for connections, as for psql(1).";
+
+/// Returns the names and texts in these lines.
+fn named(lines: &'static str) -> impl Iterator<Item = Entry> {
+    lines.lines().filter_map(|line| line.split_once(": "))
+}

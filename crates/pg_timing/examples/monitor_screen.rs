@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use timing_clock::{Hertz, Nanos, Ppm, Rate};
 
 /// Samples that the screen can show: more than the columns of a wide terminal.
 const HISTORY: usize = 720;
@@ -78,7 +79,7 @@ impl Simulation {
                 ok("clock-backward", "no clock went back"),
                 ok("cpu-skew", "CPUs 0 and 1 agree within 31 ns"),
             ],
-            counter: Some(CounterRate { hz: 2_596_098_012.0, uncertainty_ppm: 0.02 }),
+            counter: Some(Rate::new(Hertz(2_596_098_012.0), Ppm(0.02), Nanos(1e9))),
             ..MonitorReport::default()
         };
         report.now.host.name = Fact::Known("db1".into());
@@ -164,7 +165,7 @@ impl Simulation {
             }
             _ => {}
         }
-        let worst = self.report.findings.iter().find(|watched| watched.is_alarm());
+        let worst = self.report.findings.iter().find(|watched| watched.finding.severity.is_alarm());
         let (severity, summary) = match worst {
             Some(watched) if watched.finding.id == "clock-slow" => (
                 Severity::Critical,

@@ -11,10 +11,7 @@ pub fn line(text: &str) -> String {
 pub fn escaped(text: &str, is_unsafe: impl Fn(char) -> bool) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
-        match is_unsafe(c) {
-            true => safe.extend(c.escape_default()),
-            false => safe.push(c),
-        }
+        if is_unsafe(c) { safe.extend(c.escape_default()) } else { safe.push(c) }
     }
     safe
 }

@@ -5,20 +5,14 @@ pub const PLUS_MINUS: &str = "+-";
 
 /// Returns a text with `±` between estimates and their margins, for a page or a UTF-8 terminal.
 pub fn with_sign(text: &str) -> String {
-    let mut signed = String::with_capacity(text.len());
-    let mut parts = text.split(PLUS_MINUS).peekable();
-    while let Some(part) = parts.next() {
-        signed += part;
-        let before = part.chars().next_back().is_none_or(|c| c == ' ' || c == '(');
-        let is_margin =
-            |after: &str| after.is_empty() || after.trim_start_matches(' ').starts_with(|c: char| c.is_ascii_digit());
-        signed += match parts.peek() {
-            Some(after) if before && is_margin(after) => "±",
-            Some(_) => PLUS_MINUS,
-            None => "",
-        };
+    let (mut signed, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once(PLUS_MINUS) {
+        let is_margin = after.is_empty() || after.trim_start_matches(' ').starts_with(|c: char| c.is_ascii_digit());
+        let is_sign = is_margin && before.chars().next_back().is_none_or(|c| c == ' ' || c == '(');
+        signed.extend([before, if is_sign { "±" } else { PLUS_MINUS }]);
+        rest = after;
     }
-    signed
+    signed + rest
 }
 
 /// Returns the text with a capital first letter.
@@ -29,16 +23,13 @@ pub fn capital(text: &str) -> String {
 
 /// Returns a duration with at most three digits.
 pub fn duration(ns: f64) -> String {
-    let magnitude = ns.abs();
-    match magnitude {
-        m if m < 99.95 => trim(ns, 1, "ns"),
-        m if m < 999.5 => trim(ns, 0, "ns"),
-        m if m < 99_950.0 => trim(ns / 1e3, 1, "us"),
-        m if m < 999_500.0 => trim(ns / 1e3, 0, "us"),
-        m if m < 99_950_000.0 => trim(ns / 1e6, 1, "ms"),
-        m if m < 999_500_000.0 => trim(ns / 1e6, 0, "ms"),
-        _ => seconds(ns),
+    for (unit, size) in [("ns", 1.0), ("us", 1e3), ("ms", 1e6)] {
+        let number = ns / size;
+        if number.abs() < 999.5 {
+            return trim(number, usize::from(number.abs() < 99.95), unit);
+        }
     }
+    seconds(ns)
 }
 
 /// Returns a duration in seconds, with two decimals if it is below 1 s.
@@ -70,10 +61,7 @@ pub fn count(n: u64) -> String {
 
 /// Returns how often something happened.
 pub fn times(n: u64) -> String {
-    match n {
-        1 => "once".into(),
-        n => format!("{} times", count(n)),
-    }
+    if n == 1 { "once".into() } else { format!("{} times", count(n)) }
 }
 
 /// Returns a count with all its digits, and with spaces between thousands.
@@ -144,10 +132,7 @@ pub fn utc(unix_seconds: f64) -> String {
 /// Returns the system's error message, without Rust's ` (os error 2)`.
 pub fn reason(e: &std::io::Error) -> String {
     let text = e.to_string();
-    match text.split_once(" (os error") {
-        Some((reason, _)) => reason.to_string(),
-        None => text,
-    }
+    text.split(" (os error").next().unwrap_or_default().into()
 }
 
 #[cfg(test)]

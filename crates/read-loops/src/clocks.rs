@@ -3,86 +3,63 @@
 use super::{Block, Budget, ClassicLoop, MeasuredStep, Outside, Record, measure_step};
 use timing_clock::{Clock, Hertz, Nanos, Posix, Refused, System, SystemSyscall};
 
-/// A [`Meter`] of any clock type, so that a list can hold all clocks. Each method is compiled for its clock type.
-pub trait ClockMeter {
-    /// Returns the clock's name in reports.
-    fn name(&self) -> &'static str;
-    /// Returns the weight of the clock in the measuring time. A minor clock has 1.
-    fn weight(&self) -> f64;
+/// The loops over a clock. They are compiled for its type.
+pub trait Loops {
     /// Reads the clock until the budget is spent.
-    fn slice(&mut self, outside: &Outside, budget: &Budget);
+    fn slice(&self, record: &mut Record, outside: &Outside, budget: &Budget);
     /// Measures the clock's step.
-    fn measure_step(&mut self, budget: &Budget, limit: Nanos);
+    fn step(&self, budget: &Budget, limit: Nanos) -> MeasuredStep;
     /// Reads one block with pg_test_timing's loop, and adds it to `classic`. `in_thousands` cuts each reading to whole
     /// thousands of ticks: microseconds of a nanosecond clock.
     fn classic_block(&self, classic: &mut ClassicLoop, in_thousands: bool) -> Block;
-    /// Returns whether the clock is the CPU's counter. The ticks of all other clocks are nanoseconds.
-    fn is_counter(&self) -> bool;
-    /// Returns the totals and the step.
-    fn record(&self) -> (&Record, Option<MeasuredStep>);
-    /// Sets the totals to zero. The step stays.
-    fn restart(&mut self);
 }
 
-/// A clock with its name and its totals. [`ClockMeter`] has its methods.
-pub struct Meter<C> {
+impl<C: Clock> Loops for C {
+    fn slice(&self, record: &mut Record, outside: &Outside, budget: &Budget) {
+        record.slice(self, outside, || budget.go_on());
+    }
+
+    fn step(&self, budget: &Budget, limit: Nanos) -> MeasuredStep {
+        measure_step(self, budget, limit)
+    }
+
+    fn classic_block(&self, classic: &mut ClassicLoop, in_thousands: bool) -> Block {
+        if in_thousands { classic.run_in_units::<C, 1000>(self) } else { classic.run(self) }
+    }
+}
+
+/// A clock of any type with its name and its totals.
+pub struct Meter<'a> {
+    /// in reports
     pub name: &'static str,
-    pub clock: C,
+    pub clock: Box<dyn Loops + 'a>,
+    /// share of the measuring time. A minor clock has 1
     pub weight: f64,
+    /// the clock is the CPU's counter. The ticks of all other clocks are nanoseconds
     pub is_counter: bool,
     pub record: Record,
     pub step: Option<MeasuredStep>,
 }
 
-impl<C> Meter<C> {
+impl<'a> Meter<'a> {
     /// Returns a meter without totals.
-    pub fn new(name: &'static str, clock: C, weight: f64, is_counter: bool) -> Meter<C> {
-        Meter { name, clock, weight, is_counter, record: Record::default(), step: None }
-    }
-}
-
-impl<C: Clock> ClockMeter for Meter<C> {
-    fn name(&self) -> &'static str {
-        self.name
+    pub fn new(name: &'static str, clock: impl Clock + 'a, weight: f64, is_counter: bool) -> Meter<'a> {
+        Meter { name, clock: Box::new(clock), weight, is_counter, record: Record::default(), step: None }
     }
 
-    fn weight(&self) -> f64 {
-        self.weight
+    /// Reads the clock until the budget is spent.
+    pub fn slice(&mut self, outside: &Outside, budget: &Budget) {
+        self.clock.slice(&mut self.record, outside, budget);
     }
 
-    fn slice(&mut self, outside: &Outside, budget: &Budget) {
-        self.record.slice(&self.clock, outside, || budget.go_on());
+    /// Measures the clock's step.
+    pub fn measure_step(&mut self, budget: &Budget, limit: Nanos) {
+        self.step = Some(self.clock.step(budget, limit));
     }
 
-    fn measure_step(&mut self, budget: &Budget, limit: Nanos) {
-        self.step = Some(measure_step(&self.clock, budget, limit));
-    }
-
-    fn classic_block(&self, classic: &mut ClassicLoop, in_thousands: bool) -> Block {
-        match in_thousands {
-            true => classic.run_in_units::<C, 1000>(&self.clock),
-            false => classic.run(&self.clock),
-        }
-    }
-
-    fn is_counter(&self) -> bool {
-        self.is_counter
-    }
-
-    fn record(&self) -> (&Record, Option<MeasuredStep>) {
-        (&self.record, self.step)
-    }
-
-    fn restart(&mut self) {
-        self.record = Record::default();
-    }
-}
-
-/// Returns the rate of this clock's ticks. `counter` is the counter's rate, if known.
-pub fn rate_of(meter: &dyn ClockMeter, counter: Option<Hertz>) -> Option<Hertz> {
-    match meter.is_counter() {
-        true => counter,
-        false => Some(timing_clock::NANOSECONDS),
+    /// Returns the rate of this clock's ticks. `counter` is the counter's rate, if known.
+    pub fn rate(&self, counter: Option<Hertz>) -> Option<Hertz> {
+        if self.is_counter { counter } else { Some(timing_clock::NANOSECONDS) }
     }
 }
 
@@ -90,7 +67,7 @@ pub fn rate_of(meter: &dyn ClockMeter, counter: Option<Hertz>) -> Option<Hertz> 
 pub const SYSTEM: &str = "system";
 
 /// The clocks in display order. An unreadable clock is an error with its name and the reason.
-pub type Clocks = Vec<Result<Box<dyn ClockMeter>, (&'static str, String)>>;
+pub type Clocks = Vec<Result<Meter<'static>, (&'static str, String)>>;
 
 /// Weight of the clocks that PostgreSQL reads. They get most of the measuring time.
 const MAIN: f64 = 4.0;
@@ -105,8 +82,8 @@ pub const COUNTERS: [&str; 2] = ["rdtscp", "rdtsc"];
 pub const COUNTERS: [&str; 2] = ["isb_cntvct", "cntvct"];
 
 /// Returns the clock with this name. `None` if there is no such clock, or it cannot be read.
-pub fn clock(name: &str, permission: Result<(), Refused>) -> Option<Box<dyn ClockMeter>> {
-    clocks(permission).into_iter().flatten().find(|clock| clock.name() == name)
+pub fn clock(name: &str, permission: Result<(), Refused>) -> Option<Meter<'static>> {
+    clocks(permission).into_iter().flatten().find(|clock| clock.name == name)
 }
 
 /// Returns every clock of this host.
@@ -148,15 +125,8 @@ fn add_counters(clocks: &mut Clocks) {
     add_counter(clocks, cntvct, Cntvct::new(), MAIN);
 }
 
-fn add<C: Clock + 'static>(
-    clocks: &mut Clocks,
-    name: &'static str,
-    clock: Result<C, String>,
-    weight: f64,
-    is_counter: bool,
-) {
-    let meter = clock.map(|clock| Box::new(Meter::new(name, clock, weight, is_counter)) as Box<dyn ClockMeter>);
-    clocks.push(meter.map_err(|why| (name, why)));
+fn add(list: &mut Clocks, name: &'static str, clock: Result<impl Clock + 'static, String>, weight: f64, counter: bool) {
+    list.push(clock.map(|clock| Meter::new(name, clock, weight, counter)).map_err(|why| (name, why)));
 }
 
 fn add_counter<C: Clock + 'static>(clocks: &mut Clocks, name: &'static str, clock: Result<C, Refused>, weight: f64) {
@@ -183,22 +153,20 @@ mod tests {
     #[test]
     fn a_meter_keeps_its_properties_and_totals() {
         let (world, stop) = (World::new(1), AtomicBool::new(true));
-        let mut meter = Meter::new("synthetic", SimClock::new(&world, character()), 4.0, true);
-        assert_eq!((meter.name(), meter.weight(), meter.is_counter()), ("synthetic", 4.0, true));
-        assert!(meter.record().0.buffers.is_empty() && meter.record().1.is_none());
+        let clock = SimClock::new(&world, character());
+        let mut meter = Meter::new("synthetic", &clock, 4.0, true);
+        assert_eq!((meter.name, meter.weight, meter.is_counter), ("synthetic", 4.0, true));
+        assert!(meter.record.buffers.is_empty() && meter.step.is_none());
 
         let budget = Budget::new(Nanos::from_secs(60.0), &stop);
         let timer = SimClock::new(&world, Character::default());
         // The stop flag is set, so a slice has one block, and a block of 256 timed calls.
         meter.slice(&Outside { clock: &timer, cost: 0.0 }, &budget);
-        assert_eq!((meter.record().0.buffers.len(), meter.clock.reads()), (1, 1024 + 2 * 256));
+        assert_eq!((meter.record.buffers.len(), clock.reads()), (1, 1024 + 2 * 256));
 
         let mut classic = ClassicLoop::default();
-        let block = meter.classic_block(&mut classic, false);
+        let block = meter.clock.classic_block(&mut classic, false);
         assert_eq!((classic.reads, classic.ticks), (1024, block.last - block.first));
-
-        meter.restart();
-        assert_eq!((meter.record().0.buffers.len(), meter.record().0.reads()), (0, 0));
     }
 
     #[test]
@@ -206,8 +174,8 @@ mod tests {
         let (world, stop) = (World::new(1), AtomicBool::new(false));
         let mut meter = Meter::new("synthetic", SimClock::new(&world, character()), 1.0, false);
         let budget = Budget::new(Nanos::from_secs(60.0), &stop);
-        ClockMeter::measure_step(&mut meter, &budget, Nanos::from_secs(60.0));
-        let step = meter.record().1.unwrap();
+        meter.measure_step(&budget, Nanos::from_secs(60.0));
+        let step = meter.step.unwrap();
         assert_eq!(step.granularity, Granularity::Step(10.0));
         assert!(step.duration.0 > 0.0 && step.duration.secs() < 60.0, "{step:?}");
     }
@@ -216,7 +184,7 @@ mod tests {
     fn only_a_counter_has_the_counters_rate() {
         let world = World::new(1);
         let rate = |is_counter, counter| {
-            rate_of(&Meter::new("", SimClock::new(&world, Character::default()), 1.0, is_counter), counter)
+            Meter::new("", SimClock::new(&world, Character::default()), 1.0, is_counter).rate(counter)
         };
         assert_eq!(rate(true, Some(Hertz(2e9))), Some(Hertz(2e9)));
         assert_eq!(rate(true, None), None);
@@ -229,7 +197,7 @@ mod clocks_tests {
     use super::*;
 
     fn readable(clocks: &Clocks) -> Vec<&'static str> {
-        clocks.iter().flatten().map(|clock| clock.name()).collect()
+        clocks.iter().flatten().map(|clock| clock.name).collect()
     }
 
     #[test]
@@ -238,7 +206,7 @@ mod clocks_tests {
         let names = readable(&clocks);
         assert_eq!(names[0], SYSTEM);
         assert!(names.contains(&"system_syscall") && names.contains(&"realtime"), "{names:?}");
-        let weight = |name| clock(name, Ok(())).map(|clock| (clock.weight(), clock.is_counter()));
+        let weight = |name| clock(name, Ok(())).map(|clock| (clock.weight, clock.is_counter));
         assert_eq!((weight(SYSTEM), weight("system_syscall")), (Some((4.0, false)), Some((1.0, false))));
         assert_eq!(weight("no such clock"), None);
     }
@@ -248,7 +216,7 @@ mod clocks_tests {
     fn counters_are_marked_as_counters() {
         for (name, weight) in [("rdtsc", 4.0), ("lfence_rdtsc", 1.0)] {
             let clock = clock(name, Ok(())).unwrap();
-            assert_eq!((clock.name(), clock.weight(), clock.is_counter()), (name, weight, true));
+            assert_eq!((clock.name, clock.weight, clock.is_counter), (name, weight, true));
         }
     }
 

@@ -13,7 +13,7 @@ mod skew;
 mod step;
 
 pub use affinity::{Pinned, allowed};
-pub use clocks::{COUNTERS, ClockMeter, Clocks, Meter, SYSTEM, clock, clocks, rate_of};
+pub use clocks::{COUNTERS, Clocks, Loops, Meter, SYSTEM, clock, clocks};
 pub use record::{BUFFER, Backward, Block, ClassicLoop, GAP_FACTOR, MIN_GAP, Outside, Record, timing_cost};
 pub use samples::{Histogram, Subsample};
 pub use skew::{Bounds, SkewError, skew_between};

@@ -51,23 +51,22 @@ impl Record {
         let mut last = None;
         loop {
             self.blocks += 1;
-            if self.blocks.is_multiple_of(CLASSIC_EVERY) {
+            let (start, end) = if self.blocks.is_multiple_of(CLASSIC_EVERY) {
                 let block = self.classic.run(clock);
                 self.add_backward(block.backward);
-                self.compare_blocks(last, block.first);
-                self.compare_with_first(block.first);
-                last = Some(block.last);
+                (block.first, block.last)
             } else {
                 let before = outside.clock.read_ordered();
                 clock.fill(&mut buffer);
                 let after = outside.clock.read_ordered();
-                self.compare_blocks(last, buffer[0]);
-                self.compare_with_first(buffer[0]);
                 self.count(&buffer);
-                last = Some(buffer[BUFFER - 1]);
                 let ticks = ticks_between(before, after) as f64 - outside.cost;
                 self.outside.push(ticks.max(0.0) / BUFFER as f64);
-            }
+                (buffer[0], buffer[BUFFER - 1])
+            };
+            self.compare_blocks(last, start);
+            self.moved_between_blocks |= *self.first.get_or_insert(start) != start;
+            last = Some(end);
             if self.blocks % CALLS_EVERY == 1 {
                 self.timed_calls.push(timed_call(clock, outside));
             }
@@ -95,10 +94,6 @@ impl Record {
         if let Some(ticks @ ..0) = last.map(|last| ticks_between(last, first)) {
             self.add_backward(Backward { steps: 1, largest: ticks.unsigned_abs() });
         }
-    }
-
-    fn compare_with_first(&mut self, reading: u64) {
-        self.moved_between_blocks |= *self.first.get_or_insert(reading) != reading;
     }
 
     /// Whether the value ever changed. A block takes only some microseconds, so a coarse clock may change only between

@@ -28,16 +28,12 @@ impl Histogram {
     #[inline(always)]
     pub fn add(&mut self, ticks: u64) -> bool {
         self.count += 1;
-        match self.direct.get_mut(ticks as usize) {
-            Some(count) => {
-                *count += 1;
-                true
-            }
-            None => {
-                self.add_long(ticks);
-                false
-            }
+        if let Some(count) = self.direct.get_mut(ticks as usize) {
+            *count += 1;
+            return true;
         }
+        self.add_long(ticks);
+        false
     }
 
     #[cold]
@@ -103,18 +99,12 @@ impl Default for Subsample {
 impl Subsample {
     /// Adds a value of the stream.
     pub fn push(&mut self, value: f64) {
+        if self.values.len() == MAX_SIZE && self.pushed.is_multiple_of(self.stride) {
+            self.values = self.values.iter().step_by(2).copied().collect();
+            self.stride *= 2;
+        }
         if self.pushed.is_multiple_of(self.stride) {
-            if self.values.len() == MAX_SIZE {
-                let mut nth = 0;
-                self.values.retain(|_| {
-                    nth += 1;
-                    nth % 2 == 1
-                });
-                self.stride *= 2;
-            }
-            if self.pushed.is_multiple_of(self.stride) {
-                self.values.push(value);
-            }
+            self.values.push(value);
         }
         self.pushed += 1;
     }

@@ -21,8 +21,6 @@ pub enum SkewError {
     NoAnswer,
     /// the second thread could not be created
     NoThread(io::Error),
-    /// a thread panicked
-    ThreadFailed,
 }
 
 /// A message with one reading. It is aligned to two cache lines, so that the messages of the two threads never share
@@ -84,20 +82,20 @@ pub fn skew_between(
         });
         let thread_b = match thread_b {
             Ok(thread) => thread,
-            Err(error) => return (Err(SkewError::NoThread(error)), Ok(Side::lower(0))),
+            Err(error) => return (Err(SkewError::NoThread(error)), Ok(Side::new(0, true))),
         };
         let side =
             Pinned::to(a).and_then(|pin| pin.if_still_pinned(send_and_wait(clock, &forward, &backward, &budget)));
         forward.turn.store(CLOSED, Ordering::Release);
         let side = side.map_err(|error| SkewError::Cpu(a, error));
-        (thread_b.join().unwrap_or(Err(SkewError::ThreadFailed)), side)
+        (thread_b.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), side)
     });
     join(&lower?, &upper?, step).ok_or(SkewError::NoAnswer)
 }
 
 /// Runs `a`'s side. A lower bound is the reading that `b` sent, minus `a`'s reading on receipt.
 fn send_and_wait(clock: &dyn Clock, forward: &Slot, backward: &Slot, budget: &Budget) -> Side {
-    let mut side = Side::lower(PASSES);
+    let mut side = Side::new(PASSES, true);
     for turn in 1..=PASSES {
         forward.send(turn, clock.read_ordered());
         let Some(sent) = backward.receive(turn, budget) else { break };
@@ -108,7 +106,7 @@ fn send_and_wait(clock: &dyn Clock, forward: &Slot, backward: &Slot, budget: &Bu
 
 /// Runs `b`'s side. An upper bound is `b`'s reading on receipt, minus the reading that `a` sent.
 fn receive_and_answer(clock: &dyn Clock, forward: &Slot, backward: &Slot, budget: &Budget) -> Side {
-    let mut side = Side::upper(PASSES);
+    let mut side = Side::new(PASSES, false);
     for turn in 1..=PASSES {
         let Some(sent) = forward.receive(turn, budget) else { break };
         side.add(ticks_between(sent, clock.read_ordered()));
@@ -143,14 +141,9 @@ pub struct Side {
 }
 
 impl Side {
-    /// Returns a collector of lower bounds for a run of `planned_passes` passes.
-    pub fn lower(planned_passes: u64) -> Side {
-        Side { planned_passes: planned_passes.max(1), passes: 0, is_lower: true, parts: [None; PARTS] }
-    }
-
-    /// Returns a collector of upper bounds.
-    pub fn upper(planned_passes: u64) -> Side {
-        Side { is_lower: false, ..Side::lower(planned_passes) }
+    /// Returns a collector of lower or upper bounds for a run of `planned_passes` passes.
+    pub fn new(planned_passes: u64, is_lower: bool) -> Side {
+        Side { planned_passes: planned_passes.max(1), passes: 0, is_lower, parts: [None; PARTS] }
     }
 
     /// Adds the bound of the next pass. Passes beyond the planned number belong to the last part.
@@ -165,12 +158,9 @@ impl Side {
 /// Returns the bounds from both sides. They include one `step` of the clock, because a reading can be late by one step.
 /// `None` if no part of the run has bounds from both sides.
 pub fn join(lower: &Side, upper: &Side, step: i64) -> Option<Bounds> {
-    let parts: Vec<(i64, i64)> = lower
-        .parts
-        .iter()
-        .zip(&upper.parts)
-        .filter_map(|(low, high)| Some((low.as_ref()?.saturating_sub(step), high.as_ref()?.saturating_add(step))))
-        .collect();
+    let bounds = lower.parts.into_iter().zip(upper.parts);
+    let bounds = bounds.filter_map(|(low, high)| Some((low?.saturating_sub(step), high?.saturating_add(step))));
+    let parts: Vec<(i64, i64)> = bounds.collect();
     let low = parts.iter().map(|part| part.0).max()?;
     let high = parts.iter().map(|part| part.1).min()?;
     let passes = lower.passes.min(upper.passes);
@@ -278,7 +268,7 @@ mod bounds_tests {
         let world = World::new(seed);
         let step = a.step.max(b.step) as i64;
         let (a, b) = (SimClock::new(&world, a), SimClock::new(&world, b));
-        let (mut low, mut high) = (Side::lower(passes), Side::upper(passes));
+        let (mut low, mut high) = (Side::new(passes, true), Side::new(passes, false));
         for _ in 0..passes {
             let sent = a.read_ordered();
             world.pass_ns(20.0 + world.random_below(300) as f64);
@@ -352,7 +342,7 @@ mod bounds_tests {
     #[test]
     fn a_change_within_a_part_is_detected() {
         for by in [800i64, 10_000, -10_000] {
-            let (mut low, mut high) = (Side::lower(8), Side::upper(8));
+            let (mut low, mut high) = (Side::new(8, true), Side::new(8, false));
             for pass in 0..8 {
                 let offset = if pass < 1 { 0 } else { by };
                 low.add(offset - 200);
@@ -365,14 +355,14 @@ mod bounds_tests {
 
     #[test]
     fn one_side_alone_gives_no_bounds() {
-        let mut side = Side::lower(10);
+        let mut side = Side::new(10, true);
         side.add(5);
-        assert_eq!(join(&side, &Side::upper(10), 1), None);
+        assert_eq!(join(&side, &Side::new(10, false), 1), None);
     }
 
     #[test]
     fn each_part_keeps_its_tightest_bound() {
-        let (mut low, mut high) = (Side::lower(8), Side::upper(8));
+        let (mut low, mut high) = (Side::new(8, true), Side::new(8, false));
         for bound in [3, 1, 2, 5, 4, 4, 7, 6, 8] {
             low.add(bound);
             high.add(bound);
@@ -383,7 +373,7 @@ mod bounds_tests {
 
     #[test]
     fn passes_are_those_with_bounds_from_both_sides() {
-        let (mut low, mut high) = (Side::lower(8), Side::upper(8));
+        let (mut low, mut high) = (Side::new(8, true), Side::new(8, false));
         for _ in 0..3 {
             low.add(-10);
         }

@@ -33,16 +33,16 @@ pub fn measure_step<C: Clock>(clock: &C, budget: &Budget, limit: Nanos) -> Measu
 /// Does the same as [`measure_step`]. `outside` shows interruptions.
 fn measure_step_with<C: Clock>(clock: &C, outside: &dyn Clock, budget: &Budget, limit: Nanos) -> MeasuredStep {
     let part = budget.part(limit);
-    let limits = TimeLimits { left: part.left(), limit };
+    let left = part.left();
     let first = clock.read();
     let mut batches = 0;
     let mut granularity = granularity(clock, STEPS, || {
         batches += 1;
-        !part.interrupted() && limits.go_on(batches, part.spent())
+        !part.interrupted() && go_on(batches, part.spent(), left)
     });
     if is_unclear(granularity) {
         granularity =
-            coarse_step(clock, outside, |step| !part.interrupted() && limits.coarse_goes_on(step, part.spent()));
+            coarse_step(clock, outside, |step| !part.interrupted() && coarse_goes_on(step, part.spent(), limit));
     }
     let duration = part.spent();
     // An interruption after the last reading is a part of the duration, so only one more reading shows that the clock
@@ -58,24 +58,15 @@ fn is_unclear(granularity: Granularity) -> bool {
     granularity.step().is_none_or(|ticks| ticks > LARGE_TICKS)
 }
 
-/// The time limits of both measurements.
-struct TimeLimits {
-    /// time left before the first measurement
-    left: Nanos,
-    limit: Nanos,
+/// Returns whether the first measurement continues. `left` was the time before it. A coarse clock needs the other half of that
+/// for its second measurement.
+fn go_on(batches: u32, spent: Nanos, left: Nanos) -> bool {
+    batches < MIN_BATCHES || spent.0 < left.0 / 2.0
 }
 
-impl TimeLimits {
-    /// Returns whether the first measurement continues. A coarse clock needs the other half of the time for its second
-    /// measurement.
-    fn go_on(&self, batches: u32, spent: Nanos) -> bool {
-        batches < MIN_BATCHES || spent.0 < self.left.0 / 2.0
-    }
-
-    /// Returns whether the measurement of a coarse clock continues, with this result so far.
-    fn coarse_goes_on(&self, step: Granularity, spent: Nanos) -> bool {
-        spent.0 < if step == Granularity::Unknown { EXTENSION * self.limit.0 } else { self.limit.0 }
-    }
+/// Returns whether the measurement of a coarse clock continues, with this result so far.
+fn coarse_goes_on(step: Granularity, spent: Nanos, limit: Nanos) -> bool {
+    spent.0 < if step == Granularity::Unknown { EXTENSION * limit.0 } else { limit.0 }
 }
 
 /// Number of steps to collect. All steps of a coarse clock are equal, except for NTP's adjustment.
@@ -262,16 +253,14 @@ mod tests {
 
     #[test]
     fn a_fast_clock_is_read_until_half_of_the_time_is_spent() {
-        let limits = TimeLimits { left: Nanos(1000.0), limit: Nanos(1000.0) };
-        let goes_on = |batches, spent| limits.go_on(batches, Nanos(spent));
+        let goes_on = |batches, spent| go_on(batches, Nanos(spent), Nanos(1000.0));
         assert!(goes_on(16, 499.0) && !goes_on(16, 500.0));
         assert!(goes_on(15, 2000.0) && !goes_on(16, 2000.0));
     }
 
     #[test]
     fn a_coarse_clock_without_a_result_is_read_for_longer() {
-        let limits = TimeLimits { left: Nanos(500.0), limit: Nanos(1000.0) };
-        let goes_on = |step, spent| limits.coarse_goes_on(step, Nanos(spent));
+        let goes_on = |step, spent| coarse_goes_on(step, Nanos(spent), Nanos(1000.0));
         assert!(goes_on(Granularity::Step(4e6), 999.0) && !goes_on(Granularity::Step(4e6), 1000.0));
         assert!(goes_on(Granularity::Unknown, 3999.0) && !goes_on(Granularity::Unknown, 4000.0));
     }

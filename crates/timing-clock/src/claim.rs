@@ -74,32 +74,21 @@ pub fn cpu_claims(features: &Features) -> Vec<Claim> {
     let claim =
         |source, hz: Option<f64>, rounding| hz.map(|hz| Claim { source, rate: Hertz(hz), rounding: Hertz(rounding) });
     let leaf_15_rounding = features.leaf_15_hz.unwrap_or_default() * 0.5 / SLOWEST_CRYSTAL_HZ;
-    [
+    let claims = [
         claim(ClaimSource::HypervisorLeaf, features.hypervisor_hz, 500.0),
         claim(ClaimSource::Cpuid15, features.leaf_15_hz, leaf_15_rounding),
         claim(ClaimSource::Cpuid16, features.leaf_16_hz, 500_000.0),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ];
+    claims.into_iter().flatten().collect()
 }
 
 /// Returns the claim of this machine's firmware. `None` if it has none, or if this is not AArch64.
 pub fn firmware_claim() -> Option<Claim> {
-    cntfrq().map(|hz| Claim { source: ClaimSource::Cntfrq, rate: Hertz(hz), rounding: Hertz(0.5) })
-}
-
-#[cfg(target_arch = "aarch64")]
-fn cntfrq() -> Option<f64> {
-    match crate::counter::aarch64::cntfrq() {
-        0 => None,
-        hz => Some(hz as f64),
-    }
-}
-
-#[cfg(not(target_arch = "aarch64"))]
-fn cntfrq() -> Option<f64> {
-    None
+    #[cfg(target_arch = "aarch64")]
+    let hz = crate::counter::aarch64::cntfrq();
+    #[cfg(not(target_arch = "aarch64"))]
+    let hz = 0_u64;
+    (hz > 0).then_some(Claim { source: ClaimSource::Cntfrq, rate: Hertz(hz as f64), rounding: Hertz(0.5) })
 }
 
 /// Returns the claim in the text of /proc/cpuinfo. Bogomips are twice the counter's rate in MHz, truncated to two
@@ -111,11 +100,8 @@ pub fn bogomips_claim(cpuinfo: &str) -> Option<Claim> {
     let line = cpuinfo.lines().find(|line| line.to_ascii_lowercase().starts_with("bogomips"))?;
     let bogomips: f64 = line.split_once(':')?.1.trim().parse().ok()?;
     // The value is truncated, not rounded, so the middle of its range is 0.005 higher.
-    (1.0..=200_000.0).contains(&bogomips).then_some(Claim {
-        source: ClaimSource::Bogomips,
-        rate: Hertz((bogomips + 0.005) * 1e6 / 2.0),
-        rounding: Hertz(2_500.0),
-    })
+    let (rate, rounding) = (Hertz((bogomips + 0.005) * 1e6 / 2.0), Hertz(2_500.0));
+    (1.0..=200_000.0).contains(&bogomips).then_some(Claim { source: ClaimSource::Bogomips, rate, rounding })
 }
 
 #[cfg(test)]

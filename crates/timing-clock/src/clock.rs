@@ -48,35 +48,27 @@ fn spin(turns: u64) {
     }
 }
 
-/// Implements the trait for a type that points to a clock `C`.
-macro_rules! pointer_to_clock {
-    ($pointer:ty) => {
-        impl<C: Clock + ?Sized> Clock for $pointer {
-            #[inline(always)]
-            fn read(&self) -> u64 {
-                (**self).read()
-            }
+impl<C: Clock + ?Sized> Clock for &C {
+    #[inline(always)]
+    fn read(&self) -> u64 {
+        (**self).read()
+    }
 
-            #[inline(always)]
-            fn fill(&self, buffer: &mut [u64]) {
-                (**self).fill(buffer)
-            }
+    #[inline(always)]
+    fn fill(&self, buffer: &mut [u64]) {
+        (**self).fill(buffer)
+    }
 
-            #[inline(always)]
-            fn read_ordered(&self) -> u64 {
-                (**self).read_ordered()
-            }
+    #[inline(always)]
+    fn read_ordered(&self) -> u64 {
+        (**self).read_ordered()
+    }
 
-            #[inline(always)]
-            fn pause(&self, turns: u64) {
-                (**self).pause(turns)
-            }
-        }
-    };
+    #[inline(always)]
+    fn pause(&self, turns: u64) {
+        (**self).pause(turns)
+    }
 }
-
-pointer_to_clock!(&C);
-pointer_to_clock!(Box<C>);
 
 /// Returns the ticks from `earlier` to `later`. They are negative if the clock went back.
 ///
@@ -93,11 +85,11 @@ pub fn ticks_between(earlier: u64, later: u64) -> i64 {
 pub struct Posix<const ID: libc::clockid_t>;
 
 /// The clock that PostgreSQL reads on this platform.
+pub type System = Posix<SYSTEM>;
 #[cfg(not(target_vendor = "apple"))]
-pub type System = Posix<{ libc::CLOCK_MONOTONIC }>;
-/// The clock that PostgreSQL reads on this platform.
+const SYSTEM: libc::clockid_t = libc::CLOCK_MONOTONIC;
 #[cfg(target_vendor = "apple")]
-pub type System = Posix<{ libc::CLOCK_MONOTONIC_RAW }>;
+const SYSTEM: libc::clockid_t = libc::CLOCK_MONOTONIC_RAW;
 
 /// The reference for measured rates. NTP does not adjust it.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
@@ -142,11 +134,7 @@ impl<const ID: libc::clockid_t> Posix<ID> {
 pub struct Syscall<const ID: libc::clockid_t>;
 
 /// [`System`], read by a system call.
-#[cfg(not(target_vendor = "apple"))]
-pub type SystemSyscall = Syscall<{ libc::CLOCK_MONOTONIC }>;
-/// [`System`], read by a system call.
-#[cfg(target_vendor = "apple")]
-pub type SystemSyscall = Syscall<{ libc::CLOCK_MONOTONIC_RAW }>;
+pub type SystemSyscall = Syscall<SYSTEM>;
 
 impl<const ID: libc::clockid_t> Clock for Syscall<ID> {
     #[inline(always)]
@@ -168,22 +156,14 @@ fn nanos(t: &libc::timespec) -> u64 {
 ///
 /// # Safety
 /// `now` must be writable.
-#[cfg(any(target_os = "linux", target_os = "android"))]
 #[inline(always)]
 unsafe fn enter_kernel(id: libc::clockid_t, now: *mut libc::timespec) -> libc::c_int {
     // SAFETY: the caller guarantees that `now` is writable. On 64-bit targets the kernel's timespec is libc's.
-    unsafe { libc::syscall(libc::SYS_clock_gettime, id, now) as libc::c_int }
-}
-
-/// Reads the clock `id` into `now`. Returns 0 on success.
-///
-/// # Safety
-/// `now` must be writable.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-#[inline(always)]
-unsafe fn enter_kernel(id: libc::clockid_t, now: *mut libc::timespec) -> libc::c_int {
-    // SAFETY: the caller guarantees that `now` is writable. On these systems only the C library makes system calls.
-    unsafe { libc::clock_gettime(id, now) }
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    return unsafe { libc::syscall(libc::SYS_clock_gettime, id, now) as libc::c_int };
+    // SAFETY: the same. On these systems only the C library makes system calls.
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    return unsafe { libc::clock_gettime(id, now) };
 }
 
 #[cfg(test)]
@@ -236,7 +216,7 @@ mod tests {
         }
         let expected = (1, [2, 3, 4], 1000, 10);
         assert_eq!(readings::<&Counting>(&Counting(Cell::new(0))), expected);
-        assert_eq!(readings::<Box<dyn Clock>>(Box::new(Counting(Cell::new(0)))), expected);
+        assert_eq!(readings::<&dyn Clock>(&Counting(Cell::new(0))), expected);
     }
 
     #[test]

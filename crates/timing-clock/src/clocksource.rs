@@ -44,10 +44,8 @@ impl ClockSources {
 
     /// Parses the contents of `current_clocksource` and `available_clocksource`.
     pub fn parse(current: &str, available: &str) -> ClockSources {
-        ClockSources {
-            current: current.trim().into(),
-            available: available.split_whitespace().map(Into::into).collect(),
-        }
+        let available = available.split_whitespace().map(Into::into).collect();
+        ClockSources { current: current.trim().into(), available }
     }
 
     /// Returns clock sources with these names.

@@ -25,10 +25,7 @@ pub struct Moment(u64);
 ///   kernel's clocks. No comparison on this host shows that.
 /// * Without sysfs (FreeBSD, macOS, some containers) the kernel's opinion is not known, and not required.
 #[derive(Clone, Debug)]
-pub struct FastClock {
-    counter: Counter,
-    rated: Rated<Counter, Reference>,
-}
+pub struct FastClock(Rated<Counter, Reference>);
 
 /// The result of [`FastClock::refresh`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,14 +73,14 @@ impl FastClock {
         }
         let counter = Counter::new().map_err(Distrust::Refused)?;
         let rated = Rated::measure(counter, Reference::default()).map_err(Distrust::RateUnknown)?;
-        Ok(FastClock { counter, rated })
+        Ok(FastClock(rated))
     }
 
     /// Returns the current reading.
     #[inline(always)]
     #[must_use]
     pub fn now(&self) -> Moment {
-        Moment(self.counter.read())
+        Moment(self.0.meter.counter.read())
     }
 
     /// Returns the nanoseconds from `earlier` to `later`. They are negative if `later` comes first, and can be slightly
@@ -91,20 +88,13 @@ impl FastClock {
     #[inline]
     #[must_use]
     pub fn nanos(&self, earlier: Moment, later: Moment) -> i64 {
-        self.rated.scale.signed_nanos(ticks_between(earlier.0, later.0))
-    }
-
-    /// Returns the nanoseconds since `earlier`. See [`nanos`](FastClock::nanos).
-    #[inline]
-    #[must_use]
-    pub fn elapsed_nanos(&self, earlier: Moment) -> i64 {
-        self.nanos(earlier, self.now())
+        self.0.scale.signed_nanos(ticks_between(earlier.0, later.0))
     }
 
     /// Returns the rate that conversions use, with its uncertainty relative to the reference.
     #[must_use]
     pub fn rate(&self) -> Rate {
-        self.rated.rate
+        self.0.rate
     }
 
     /// Measures the rate again, and checks whether it changed: over the time since the last call, and over the whole time
@@ -119,7 +109,7 @@ impl FastClock {
         if let Some(reason) = ClockSources::of_this_host().as_ref().and_then(trust::demoted) {
             return Err(reason);
         }
-        self.rated.refresh().map_err(Distrust::RateUnknown)
+        self.0.refresh().map_err(Distrust::RateUnknown)
     }
 }
 
@@ -137,12 +127,12 @@ impl<C: Clock, R: Clock> Rated<C, R> {
     fn measure(counter: C, reference: R) -> Result<Self, RateError> {
         let meter = RateMeter::start(counter, reference)?;
         let rate = meter.measure(TARGET, TIME_LIMIT)?;
-        Ok(Rated { scale: scale(rate)?, rate, last: meter.first(), meter })
+        Ok(Rated { scale: scale(rate)?, rate, last: meter.first, meter })
     }
 
     fn refresh(&mut self) -> Result<Refreshed, RateError> {
         let now = self.meter.bracket()?;
-        let whole = self.meter.between(&self.meter.first(), &now);
+        let whole = self.meter.between(&self.meter.first, &now);
         if whole == Err(RateError::ReferenceStalled) {
             return Err(RateError::ReferenceStalled);
         }
@@ -179,15 +169,14 @@ impl<C: Clock, R: Clock> Rated<C, R> {
     fn measure_again(&mut self) -> Result<Refreshed, RateError> {
         let old = self.rate;
         self.meter.restart()?;
-        self.last = self.meter.first();
+        self.last = self.meter.first;
         let new = self.meter.measure(TARGET, TIME_LIMIT)?;
         self.set(new)?;
         Ok(Refreshed::Changed { old, new })
     }
 
     fn set(&mut self, rate: Rate) -> Result<(), RateError> {
-        self.scale = scale(rate)?;
-        self.rate = rate;
+        (self.scale, self.rate) = (scale(rate)?, rate);
         Ok(())
     }
 }
@@ -329,7 +318,7 @@ mod tests {
         let counter = Counter::new().unwrap();
         let mut rated = Rated::measure(counter, Reference::default()).unwrap();
         rated.scale = Scale::from_ratio(2, 5).unwrap();
-        FastClock { counter, rated }
+        FastClock(rated)
     }
 
     #[test]
@@ -348,8 +337,8 @@ mod tests {
     #[test]
     fn elapsed_time_ends_now() {
         let clock = fast_clock();
-        let earlier = Moment(clock.counter.read().wrapping_sub(1 << 40));
-        let elapsed = clock.elapsed_nanos(earlier);
+        let earlier = Moment(clock.0.meter.counter.read().wrapping_sub(1 << 40));
+        let elapsed = clock.nanos(earlier, clock.now());
         assert!(((5 << 39)..(5 << 40)).contains(&elapsed), "{elapsed}");
     }
 }

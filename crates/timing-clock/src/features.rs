@@ -70,6 +70,11 @@ impl Features {
         let cpuid = raw_cpuid::CpuId::with_cpuid_reader(reader);
         let hypervisor = cpuid.get_feature_info().is_some_and(|f| f.has_hypervisor());
         let info = if hypervisor { cpuid.get_hypervisor_info() } else { None };
+        let leaf_15 = cpuid.get_tsc_info();
+        let leaf_15 = leaf_15.map(|t| [t.nominal_frequency(), t.numerator(), t.denominator()].map(f64::from));
+        let leaf_16 = cpuid.get_processor_frequency_info();
+        // A part that is 0 is not known.
+        let positive = |hz: f64| Some(hz).filter(|hz| *hz > 0.0 && hz.is_finite());
         Features {
             architecture: Architecture::X86_64,
             rdtscp: cpuid.get_extended_processor_and_feature_identifiers().is_some_and(|f| f.has_rdtscp()),
@@ -77,15 +82,10 @@ impl Features {
             tsc_adjust: cpuid.get_extended_feature_info().is_some_and(|f| f.has_tsc_adjust_msr()),
             hypervisor,
             hypervisor_signature: Some(signature(leaf(0x4000_0000, 0))).filter(|text| hypervisor && !text.is_empty()),
-            leaf_15_hz: cpuid
-                .get_tsc_info()
-                .filter(|t| t.numerator() > 0 && t.denominator() > 0 && t.nominal_frequency() > 0)
-                .map(|t| t.nominal_frequency() as f64 * t.numerator() as f64 / t.denominator() as f64),
-            leaf_16_hz: cpuid
-                .get_processor_frequency_info()
-                .map(|f| f.processor_base_frequency() as f64 * 1e6)
-                .filter(|hz| *hz > 0.0),
-            hypervisor_hz: info.and_then(|h| h.tsc_frequency()).map(|khz| khz as f64 * 1e3).filter(|hz| *hz > 0.0),
+            leaf_15_hz: leaf_15
+                .and_then(|[crystal, numerator, denominator]| positive(crystal * numerator / denominator)),
+            leaf_16_hz: leaf_16.and_then(|f| positive(f64::from(f.processor_base_frequency()) * 1e6)),
+            hypervisor_hz: info.and_then(|h| positive(f64::from(h.tsc_frequency()?) * 1e3)),
         }
     }
 }

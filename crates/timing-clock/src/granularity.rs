@@ -18,10 +18,7 @@ pub enum Granularity {
 impl Granularity {
     /// Returns the step in ticks, if it is known.
     pub fn step(self) -> Option<f64> {
-        match self {
-            Granularity::Step(ticks) => Some(ticks),
-            Granularity::NeverMoved | Granularity::Unknown => None,
-        }
+        if let Granularity::Step(ticks) = self { Some(ticks) } else { None }
     }
 }
 
@@ -64,24 +61,21 @@ fn step_of(differences: &mut [u64]) -> Option<f64> {
     // With a slow clock and jitter, it can happen that no value occurs twice. Then use every value: two different
     // values differ by at least one step.
     let rare = if low.chunk_by(|a, b| a == b).any(|run| run.len() > rare) { rare } else { 0 };
-    let mut teeth: Vec<Tooth> = Vec::new();
-    for run in low.chunk_by(|a, b| a == b).filter(|run| run.len() > rare) {
-        let value = run[0];
-        match teeth.last_mut() {
-            Some(tooth) if value - tooth.last <= blur(value) => tooth.widen(run),
-            _ => teeth.push(Tooth::new(run)),
-        }
-    }
-    if teeth.iter().any(Tooth::is_solid) {
+    let common = low.chunk_by(|a, b| a == b).filter(|run| run.len() > rare);
+    let common: Vec<u64> = common.flatten().copied().collect();
+    // A tooth: neighboring values, which are differences with the same number of steps.
+    let mut teeth: Vec<&[u64]> = common.chunk_by(|a, b| b - a <= blur(*b)).collect();
+    if teeth.iter().any(|tooth| tooth[tooth.len() - 1] - tooth[0] > blur(tooth[tooth.len() - 1])) {
         return Some(1.0);
     }
-    if let [Tooth { last: 1, .. }, next, ..] = teeth.as_slice()
-        && next.first >= MIN_STEP_WITH_REPEATS
+    if let [[.., 1], [next, ..], ..] = teeth.as_slice()
+        && *next >= MIN_STEP_WITH_REPEATS
     {
         teeth.remove(0);
     }
-    let first = teeth.first()?.center();
-    let gaps = teeth.windows(2).map(|pair| pair[1].center() - pair[0].center());
+    let center = |tooth: &[u64]| tooth.iter().map(|value| u128::from(*value)).sum::<u128>() as f64 / tooth.len() as f64;
+    let first = center(teeth.first()?);
+    let gaps = teeth.windows(2).map(|pair| center(pair[1]) - center(pair[0]));
     Some(gaps.fold(first, f64::min))
 }
 
@@ -94,34 +88,6 @@ const MIN_STEP_WITH_REPEATS: u64 = 8;
 /// milliseconds also vary with NTP's adjustment of at most 500 ppm, so 0.1% is allowed.
 fn blur(value: u64) -> u64 {
     (value / 1000).max(1)
-}
-
-/// Neighboring values: differences with the same number of steps.
-struct Tooth {
-    first: u64,
-    last: u64,
-    sum: u128,
-    count: usize,
-}
-
-impl Tooth {
-    fn new(run: &[u64]) -> Tooth {
-        Tooth { first: run[0], last: run[0], sum: run[0] as u128 * run.len() as u128, count: run.len() }
-    }
-
-    fn widen(&mut self, run: &[u64]) {
-        self.last = run[0];
-        self.sum += run[0] as u128 * run.len() as u128;
-        self.count += run.len();
-    }
-
-    fn center(&self) -> f64 {
-        self.sum as f64 / self.count as f64
-    }
-
-    fn is_solid(&self) -> bool {
-        self.last - self.first > blur(self.last)
-    }
 }
 
 #[cfg(test)]

@@ -108,9 +108,10 @@ impl std::error::Error for RateError {}
 /// A running measurement of a counter's rate. The uncertainty decreases with its duration.
 #[derive(Clone, Debug)]
 pub struct RateMeter<C, R> {
-    counter: C,
+    pub(crate) counter: C,
     reference: R,
-    first: Bracket<u64>,
+    /// the measurement started with it
+    pub(crate) first: Bracket<u64>,
     counter_step: f64,
     reference_step: f64,
 }
@@ -162,11 +163,6 @@ impl<C: Clock, R: Clock> RateMeter<C, R> {
         Ok(Rate { rate, uncertainty: Ppm(error / ticks * 1e6), duration: Nanos(nanos as f64) })
     }
 
-    /// Returns the bracket with which the measurement started.
-    pub(crate) fn first(&self) -> Bracket<u64> {
-        self.first
-    }
-
     pub(crate) fn bracket(&self) -> Result<Bracket<u64>, RateError> {
         Bracket::narrowest(&self.counter, || self.reference.read()).ok_or(RateError::WentBack)
     }
@@ -174,8 +170,7 @@ impl<C: Clock, R: Clock> RateMeter<C, R> {
     /// Starts the measurement again now. It keeps the steps of the clocks. After an error, the old measurement
     /// continues.
     pub fn restart(&mut self) -> Result<(), RateError> {
-        self.first = self.bracket()?;
-        Ok(())
+        self.bracket().map(|first| self.first = first)
     }
 
     /// Measures until the uncertainty is at most `target`, or until `limit` has passed since the start. It keeps the CPU
@@ -224,12 +219,7 @@ fn step<C: Clock, R: Clock>(clock: &C, reference: &R) -> Option<f64> {
 /// Measures the rate of `counter` against `reference`, which counts nanoseconds.
 ///
 /// Stops when the uncertainty is at most `target`, or when `limit` has passed.
-pub fn measure_rate<C: Clock, R: Clock>(
-    counter: C,
-    reference: R,
-    target: Ppm,
-    limit: Nanos,
-) -> Result<Rate, RateError> {
+pub fn measure_rate(counter: impl Clock, reference: impl Clock, target: Ppm, limit: Nanos) -> Result<Rate, RateError> {
     RateMeter::start(counter, reference)?.measure(target, limit)
 }
 

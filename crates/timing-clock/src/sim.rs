@@ -72,16 +72,8 @@ pub struct Character {
 
 impl Default for Character {
     fn default() -> Self {
-        Character {
-            hz: 1e9,
-            origin: 0,
-            step: 1,
-            cost_ns: 20.0,
-            jitter_ns: 10,
-            back: Vec::new(),
-            pause_ns: 1.0,
-            stalls: Vec::new(),
-        }
+        let (back, stalls) = (Vec::new(), Vec::new());
+        Character { hz: 1e9, origin: 0, step: 1, cost_ns: 20.0, jitter_ns: 10, back, pause_ns: 1.0, stalls }
     }
 }
 

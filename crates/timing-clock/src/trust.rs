@@ -32,30 +32,17 @@ impl core::fmt::Display for Distrust {
     }
 }
 
-impl std::error::Error for Distrust {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Distrust::Refused(why) => Some(why),
-            Distrust::RateUnknown(why) => Some(why),
-            Distrust::NotInvariant | Distrust::Demoted { .. } => None,
-        }
-    }
-}
+/// The text contains the cause.
+impl std::error::Error for Distrust {}
 
 /// Returns every reason not to use the counter that is known without reading it. If there is none, the counter is usable,
 /// provided that its [rate can be measured](crate::measure_rate).
 ///
 /// `kernel` is `None` if there is no sysfs. Then the kernel's opinion is not required.
 pub fn distrust(features: &Features, permission: Result<(), Refused>, kernel: Option<&ClockSources>) -> Vec<Distrust> {
-    let mut reasons = Vec::new();
-    if let Err(refused) = permission {
-        reasons.push(Distrust::Refused(refused));
-    }
-    if !features.constant_rate() {
-        reasons.push(Distrust::NotInvariant);
-    }
-    reasons.extend(kernel.and_then(demoted));
-    reasons
+    let refused = permission.err().map(Distrust::Refused);
+    let varies = (!features.constant_rate()).then_some(Distrust::NotInvariant);
+    [refused, varies, kernel.and_then(demoted)].into_iter().flatten().collect()
 }
 
 /// Returns a reason if the kernel does not accept the counter as a clock source.
@@ -85,26 +72,24 @@ pub struct Postgres19 {
 /// PostgreSQL takes the rate from CPUID if that is reliable. Otherwise it calibrates the counter for at most 50 ms. It does
 /// not check whether the process may read the counter ([`permitted`](crate::counter::permitted)).
 pub fn postgres19(features: &Features, kernel: Option<&ClockSources>) -> Postgres19 {
-    let mut source = String::from("x86");
-    if features.architecture != Architecture::X86_64 {
-        return Postgres19 { usable: false, auto: false, frequency: None, source: "not x86".into() };
-    }
-    for (present, reason) in [(features.rdtscp, ", no rdtscp"), (features.invariant, ", not invariant")] {
-        if !present {
-            source.push_str(reason);
-            return Postgres19 { usable: false, auto: false, frequency: None, source };
-        }
+    let why_not = match features {
+        Features { architecture: Architecture::Aarch64, .. } => Some("not x86"),
+        Features { rdtscp: false, .. } => Some("x86, no rdtscp"),
+        Features { invariant: false, .. } => Some("x86, not invariant"),
+        _ => None,
+    };
+    if let Some(source) = why_not {
+        return Postgres19 { usable: false, auto: false, frequency: None, source: source.into() };
     }
     let frequency = frequency(features);
-    if features.hypervisor {
-        source.push_str(", hypervisor");
-    }
-    source.push_str(match frequency.as_ref().map(|claim| claim.source) {
-        Some(ClaimSource::HypervisorLeaf) => ", cpuid 0x40000010",
-        Some(ClaimSource::Cpuid15) => ", cpuid 0x15",
-        Some(_) => ", cpuid 0x16",
-        None => ", calibration",
-    });
+    let hypervisor = if features.hypervisor { ", hypervisor" } else { "" };
+    let rate = match frequency.as_ref().map(|claim| claim.source) {
+        Some(ClaimSource::HypervisorLeaf) => "cpuid 0x40000010",
+        Some(ClaimSource::Cpuid15) => "cpuid 0x15",
+        Some(_) => "cpuid 0x16",
+        None => "calibration",
+    };
+    let source = format!("x86{hypervisor}, {rate}");
     let kernel_uses_tsc = kernel.is_some_and(|kernel| kernel.current == "tsc");
     Postgres19 { usable: true, auto: features.tsc_adjust || kernel_uses_tsc, frequency, source }
 }
@@ -127,7 +112,6 @@ fn frequency(features: &Features) -> Option<Claim> {
 mod tests {
     use super::*;
     use crate::Architecture;
-    use std::error::Error;
 
     fn reasons(current: &str, available: &str, features: Features) -> Vec<Distrust> {
         distrust(&features, Ok(()), Some(&ClockSources::parse(current, available)))
@@ -161,8 +145,6 @@ mod tests {
         );
         let unknown = Distrust::RateUnknown(RateError::WentBack);
         assert_eq!(unknown.to_string(), "the counter's rate is unknown: the counter went back");
-        assert_eq!(unknown.source().map(ToString::to_string).as_deref(), Some("the counter went back"));
-        assert!(Distrust::Refused(Refused::Denied).source().is_some() && Distrust::NotInvariant.source().is_none());
     }
 
     #[test]

@@ -53,9 +53,8 @@ pub fn run(arguments: AdviseArguments) -> anyhow::Result<u8> {
 fn observe(arguments: &AdviseArguments) -> anyhow::Result<AdviseReport> {
     let stop = interrupt::flag()?;
     let mut connection = connection::open(&arguments.connection, &stop)?;
-    let bar = progress::bar("watching");
-    let report =
-        advise(&mut connection, arguments.window, &mut None, &stop, &mut |done| progress::show(bar.as_ref(), done));
-    progress::show(bar.as_ref(), 1.0);
+    let mut progress = progress("watching");
+    let report = advise(&mut connection, arguments.window, &mut None, &stop, &mut progress);
+    progress(1.0);
     Ok(report?)
 }

@@ -9,7 +9,7 @@ use super::monitor::MonitorArguments;
 use super::read::ReadArguments;
 use super::report::ReportArguments;
 use super::test::TestArguments;
-use super::{NOT_DONE, print, print_error, report_error};
+use super::{NOT_DONE, finish, print, print_error};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
@@ -93,7 +93,7 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Command, u8> {
         Err(error) => error,
     };
     if !error.use_stderr() {
-        return Err(print(&error.render().to_string()).map_or_else(|error| report_error(&error), |()| 0));
+        return Err(finish(print(&error.render().to_string()).map(|()| 0)));
     }
     let hint = match (error.kind(), suggestion(&error), subcommand(&arguments)) {
         (ErrorKind::InvalidSubcommand, None, _) if has_secret(&error.render().to_string()) => {

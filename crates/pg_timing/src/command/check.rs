@@ -4,13 +4,13 @@ use super::input::{self, Input};
 use super::values::{Format, limits, seconds};
 use super::{interrupt, print, progress, show, with_details};
 use crate::document;
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::host::check::judge;
 use crate::host::facts::{Host, KernelLog, capture};
 use crate::host::measure::Budget;
 use crate::host::survey;
 use crate::report::Report;
-use crate::report::thresholds::{Limits, Thresholds};
+use crate::report::thresholds::{Limits, Thresholds, Watched};
 use clap::{Args, ValueHint};
 use std::path::{Path, PathBuf};
 use timing_clock::Nanos;
@@ -79,10 +79,10 @@ pub struct CheckArguments {
 pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     let (warning, critical) = (arguments.warning.unwrap_or_default(), arguments.critical.unwrap_or_default());
     let thresholds = Thresholds { warning, critical };
-    if let Some(figure) = thresholds.contradiction() {
-        let name = figure.name();
+    for (Watched { name, .. }, limits) in thresholds.figures() {
+        let is_ordered = !matches!(limits, [Some(warning), Some(critical)] if warning > critical);
         let what = format!("the limit of {name} for a warning (-w) is above the one for critical (-c)");
-        return Err(Error::new(what, LIMITS_HINT).into());
+        require(is_ordered, what, LIMITS_HINT)?;
     }
     let host = host(arguments.root.as_deref())?;
     let log = arguments.kernel_log.as_deref().map(kernel_log).unwrap_or_else(|| Ok(KernelLog::own(&host)))?;
@@ -126,13 +126,9 @@ fn kernel_log(path: &Path) -> Result<KernelLog, Error> {
 
 /// Returns the captured tree in `root`, or this machine.
 pub fn host(root: Option<&Path>) -> anyhow::Result<Host> {
-    match root {
-        Some(root) if !root.is_dir() => {
-            Err(Error::new(format!("--root \"{}\" is not a directory", root.display()), ROOT_HINT).into())
-        }
-        Some(root) => Ok(Host::captured(root.into())),
-        None => Ok(Host::live()),
-    }
+    let Some(root) = root else { return Ok(Host::live()) };
+    require(root.is_dir(), format!("--root \"{}\" is not a directory", root.display()), ROOT_HINT)?;
+    Ok(Host::captured(root.into()))
 }
 
 /// Measures this host for this time, and judges the result.
@@ -146,7 +142,6 @@ pub fn this_host(limit: Nanos) -> anyhow::Result<Report> {
 
 fn measure(limit: Nanos, host: &Host, log: &KernelLog) -> anyhow::Result<Report> {
     let stop = interrupt::flag()?;
-    let bar = progress::bar("measuring");
     let budget = Budget::new(limit, &stop);
-    Ok(survey::live(host, log, limit, &budget, &mut |done| progress::show(bar.as_ref(), done)))
+    Ok(survey::live(host, log, limit, &budget, &mut progress("measuring")))
 }

@@ -73,18 +73,14 @@ fn read(path: &Path) -> Result<(String, Report), Error> {
         let outputs = outputs.map_err(|why| Error::new(format!("{name}: {why}"), INPUT_HINT))?;
         outputs.iter().map(|output| Document::Host(report(output).into())).collect()
     };
-    match (reports.pop(), reports.len()) {
-        (Some(Document::Host(mut report)), 0) => {
-            judge(&mut report);
-            let path = if path.as_os_str() == "-" { "stdin".into() } else { path.display().to_string() };
-            Ok((path, *report))
-        }
-        (Some(_), 0) => Err(Error::new(format!("{name} is a report of explain, which cannot be compared"), INPUT_HINT)),
-        (_, others) => Err(Error::new(
-            format!("{name} contains {} reports, and compare needs one", others + 1),
-            "put each report into its own file",
-        )),
-    }
+    let what = format!("{name} contains {} reports, and compare needs one", reports.len());
+    require(reports.len() == 1, what, "put each report into its own file")?;
+    let Some(Document::Host(mut report)) = reports.pop() else {
+        return Err(Error::new(format!("{name} is a report of explain, which cannot be compared"), INPUT_HINT));
+    };
+    judge(&mut report);
+    let path = if path.as_os_str() == "-" { "stdin".into() } else { path.display().to_string() };
+    Ok((path, *report))
 }
 
 /// Returns whether the text is an object, or a list of objects. A shell's prompt can start with a bracket, too. The reader of
@@ -93,6 +89,6 @@ fn is_json(bytes: &[u8]) -> bool {
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
         return true;
     }
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+    let bytes = bytes.trim_ascii_start();
     bytes.strip_prefix(b"[").map_or(bytes, <[u8]>::trim_ascii_start).starts_with(b"{")
 }

@@ -38,12 +38,9 @@ pub fn open(arguments: &ConnectionArguments, stop: &AtomicBool) -> Result<Connec
     Connection::open(&target(arguments), prompt_password, stop)
 }
 
-/// A connection and its temporary server, if there is one. The fields are dropped in this order: the connection closes
-/// before the server stops.
-pub struct OpenServer {
-    pub connection: Connection,
-    _ephemeral: Option<Ephemeral>,
-}
+/// A connection and its temporary server, if there is one. They are dropped in this order: the connection closes before the
+/// server stops.
+pub type OpenServer = (Connection, Option<Ephemeral>);
 
 /// Connects like [`open`]. Starts a temporary server if `ephemeral` is set, or if the user named no server and none
 /// answers.
@@ -51,7 +48,7 @@ pub fn open_or_start(arguments: &ConnectionArguments, ephemeral: bool, stop: &At
     let target = target(arguments);
     if !ephemeral {
         match Connection::open(&target, prompt_password, stop) {
-            Ok(connection) => return Ok(OpenServer { connection, _ephemeral: None }),
+            Ok(connection) => return Ok((connection, None)),
             Err(error) if !error.state.is(SqlState::NO_SERVER) || is_named(&target) => return Err(error),
             Err(_) => {
                 note("no server was given, and no server answers on the default socket: starting a temporary server")
@@ -61,14 +58,10 @@ pub fn open_or_start(arguments: &ConnectionArguments, ephemeral: bool, stop: &At
     // Without libpq, no server needs to start.
     require_libpq()?;
     let ephemeral = Ephemeral::start(stop)?;
-    let installation = &ephemeral.installation;
-    note(&format!(
-        "running on a temporary PostgreSQL {} server from {}",
-        installation.version,
-        installation.bin.display()
-    ));
+    let (version, bin) = (&ephemeral.installation.version, ephemeral.installation.bin.display());
+    note(&format!("running on a temporary PostgreSQL {version} server from {bin}"));
     let connection = Connection::open(&ephemeral.target(), prompt_password, stop)?;
-    Ok(OpenServer { connection, _ephemeral: Some(ephemeral) })
+    Ok((connection, Some(ephemeral)))
 }
 
 /// Returns whether an option or a variable names the server, the user or the database. A password alone does not count.
@@ -95,10 +88,7 @@ fn target(arguments: &ConnectionArguments) -> Target {
 
 /// Asks for the password on the terminal and does not show it.
 fn prompt_password() -> Result<String, Error> {
-    rpassword::prompt_password("Password: ").map_err(|_| {
-        Error::new(
-            "the server requires a password, but there is no terminal to ask for it",
-            "set PGPASSWORD or PGPASSFILE, or add the password to ~/.pgpass",
-        )
-    })
+    const WHAT: &str = "the server requires a password, but there is no terminal to ask for it";
+    const HINT: &str = "set PGPASSWORD or PGPASSFILE, or add the password to ~/.pgpass";
+    rpassword::prompt_password("Password: ").map_err(|_| Error::new(WHAT, HINT))
 }

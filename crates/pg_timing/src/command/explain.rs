@@ -3,13 +3,13 @@
 use super::connection::{self, ConnectionArguments};
 use super::values::{DAY_S, count, number};
 use super::{NOT_DONE, input, interrupt, note, output, print, progress};
-use crate::document::{self, Document, explain::ExplainText, html, log, pages};
-use crate::error::Error;
+use crate::document::{self, Document, html, log, pages};
+use crate::error::{Error, require};
 use crate::host::check::judge;
 use crate::human::grouped;
 use crate::log::{Gaps, Log, Plans, Sources, quoted_name};
 use crate::plan::{Explained, Inputs, ServerClock, writer};
-use crate::report::{ExplainReport, Measured, PlanFormat, Report, SYSTEM, SkippedPlans};
+use crate::report::{ExplainReport, LogPlace, PlanFormat, Report, SYSTEM, SkippedPlans};
 use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
 use crate::server::node_read;
 use clap::{Args, ValueEnum, ValueHint};
@@ -175,7 +175,7 @@ fn render(
 fn render_report(report: &ExplainReport, format: ExplainFormat) -> Result<String, Error> {
     let page = || pages::of_plans(std::slice::from_ref(report));
     match format.plan() {
-        Some(plan) => writer::plan(report, plan, &ExplainText::of(report).answer),
+        Some(plan) => writer::plan(report, plan, &document::explain::answer(report)),
         None => Ok(render(report, || document::explain::document(report), page, format).unwrap_or_default()),
     }
 }
@@ -203,19 +203,14 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, bool)>
     if arguments.allow_writes {
         note(&format!("each run is rolled back; {NOT_ROLLED_BACK}"));
     }
-    let options = RunOptions {
-        allow_writes: arguments.allow_writes,
-        limit: Duration::from_secs(arguments.limit),
-        time: Duration::from_secs(arguments.time),
-        document: arguments.format.plan(),
-        note,
-    };
+    let (allow_writes, document) = (arguments.allow_writes, arguments.format.plan());
+    let [limit, time] = [arguments.limit, arguments.time].map(Duration::from_secs);
+    let options = RunOptions { allow_writes, limit, time, document, note };
     let mut server = connection::open_or_start(&arguments.connection, arguments.ephemeral, &stop)?;
-    let connection = &mut server.connection;
+    let connection = &mut server.0;
     // For the statements before the first run.
     connection.lower_limit(options.limit);
-    let bar = progress::bar("running");
-    let mut show = |done| progress::show(bar.as_ref(), done);
+    let mut show = progress("running");
     let output = match script {
         Some(script) => explain(connection, &script, options, &stop, &mut show)
             .and_then(|report| render_report(&report, arguments.format)),
@@ -229,9 +224,6 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, bool)>
     show(1.0);
     Ok((output?, stop.load(Ordering::Relaxed)))
 }
-
-/// Some editors on Windows write it at the beginning of a file.
-const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The hint if the statement is missing.
 const HINT: &str = "give the statement with -c, in a file with -f FILE, or on stdin with -f -";
@@ -248,9 +240,7 @@ fn script(arguments: &ExplainArguments) -> anyhow::Result<Option<Script>> {
         let what = format!("\"{text}\" looks like a statement, and stands where a database is expected");
         return Err(Error::new(what, HINT).into());
     }
-    if is_missing && !arguments.param.is_empty() {
-        return Err(Error::new("--param needs a statement", HINT).into());
-    }
+    require(!is_missing || arguments.param.is_empty(), "--param needs a statement", HINT)?;
     if is_missing && arguments.format.plan().is_some() {
         return Err(no_plan().into());
     }
@@ -278,9 +268,8 @@ fn texts(arguments: &ExplainArguments) -> anyhow::Result<Vec<String>> {
         return Ok(Vec::new());
     };
     let input = input::read(file, MAX_STATEMENT_BYTES, HINT)?;
-    String::from_utf8(input.bytes).map(|text| vec![text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text).into()]).map_err(
-        |_| Error::new(format!("{} is not UTF-8 text", input.name), "convert it, for example with iconv").into(),
-    )
+    let why = || Error::new(format!("{} is not UTF-8 text", input.name), "convert it, for example with iconv");
+    Ok(vec![String::from_utf8(input.bytes).map_err(|_| why())?])
 }
 
 /// A report has at most some hundred bytes per CPU and per bin of a histogram. Its parser needs up to 50 times its size.
@@ -313,16 +302,12 @@ fn run_plans(arguments: &ExplainArguments) -> anyhow::Result<u8> {
         return Err(no_single_plan().into());
     }
     let stop = interrupt::flag()?;
-    let bar = progress::bar("reading");
-    let log = Log {
-        sources: Sources::new(arguments.plan.clone()),
-        inputs,
-        stop: &stop,
-        progress: &mut |done| progress::show(bar.as_ref(), done.min(LAST_STEP)),
-    };
+    let bar = progress("reading");
+    let sources = Sources::new(arguments.plan.clone());
+    let log = Log { sources, inputs, stop: &stop, progress: &mut |done| bar(done.min(LAST_STEP)) };
     if arguments.all && format != ExplainFormat::Jsonl {
         let report = log.totals();
-        progress::show(bar.as_ref(), 1.0);
+        bar(1.0);
         let report = report?;
         let page = || html::page(log::TITLE, &log::document(&report), None);
         print(&render(&report, || log::document(&report), page, format).ok_or_else(no_single_plan)?)?;
@@ -341,7 +326,7 @@ fn run_plans(arguments: &ExplainArguments) -> anyhow::Result<u8> {
         }
         _ => log.last().map_err(|error| with_file_names(arguments, error)),
     };
-    progress::show(bar.as_ref(), 1.0);
+    bar(1.0);
     printed?;
     let Plans { reports, gaps } = plans?;
     let each = || reports.iter().map(|report| render_report(report, format)).collect::<Result<Vec<_>, _>>();
@@ -374,14 +359,9 @@ fn report_gaps(gaps: &Gaps, is_last: bool) -> u8 {
         }
         return status(&[], gaps.was_stopped || gaps.damaged_messages > 0);
     }
-    for SkippedPlans { plans, reason, hint, first, .. } in &gaps.skipped {
-        note(&format!(
-            "skipped {} of {} plans: {reason} (first: {} line {}); {hint}",
-            grouped(*plans),
-            grouped(gaps.plans as u64),
-            first.file,
-            first.line
-        ));
+    for SkippedPlans { plans, reason, hint, first: LogPlace { file, line }, .. } in &gaps.skipped {
+        let (plans, all) = (grouped(*plans), grouped(gaps.plans as u64));
+        note(&format!("skipped {plans} of {all} plans: {reason} (first: {file} line {line}); {hint}"));
     }
     gaps.notes.iter().for_each(|text| note(text));
     gaps.errors.iter().for_each(|error| note(&error.what));
@@ -404,14 +384,11 @@ fn status(skipped: &[SkippedPlans], has_gaps: bool) -> u8 {
 
 fn read_host_report(path: &Path) -> anyhow::Result<Report> {
     let input = input::read(path, MAX_REPORT_BYTES, HOST_REPORT_HINT)?;
-    let error = |why: &str| Error::new(format!("{} {why}", input.name), HOST_REPORT_HINT);
-    let mut report = Report::from_json(&input.bytes).ok_or_else(|| error("is not a host report"))?;
-    if report.read_cost_ns(SYSTEM).is_none() {
-        return Err(error("has no read cost of the system clock").into());
-    }
-    if let Err(why) = Measured::of(&report).plausible() {
-        return Err(error(&format!("is a damaged host report: {why}")).into());
-    }
+    let name = input.name;
+    let mut report =
+        Report::from_json(&input.bytes).map_err(|why| Error::new(format!("{name} {why}"), HOST_REPORT_HINT))?;
+    let has_cost = report.read_cost_ns(SYSTEM).is_some();
+    require(has_cost, format!("{name} has no read cost of the system clock"), HOST_REPORT_HINT)?;
     // Another version may have written it, or only the figures.
     judge(&mut report);
     Ok(report)

@@ -1,6 +1,6 @@
 //! Reads a command's input from a file or from stdin.
 
-use crate::error::Error;
+use crate::error::{Error, require};
 use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -30,8 +30,9 @@ pub fn read(path: &Path, max_bytes: u64, too_long_hint: &str) -> Result<Input, E
     read.map_err(|e| {
         Error::new(format!("could not read {name}: {}", crate::human::reason(&e)), "give a file, or - for stdin")
     })?;
-    if bytes.len() as u64 > max_bytes {
-        return Err(Error::new(format!("{name} is longer than {} MB", max_bytes >> 20), too_long_hint));
-    }
+    let is_short = bytes.len() as u64 <= max_bytes;
+    require(is_short, format!("{name} is longer than {} MB", max_bytes >> 20), too_long_hint)?;
+    // Some editors on Windows write a byte order mark at the beginning of a file.
+    bytes.drain(..if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 });
     Ok(Input { name, bytes })
 }

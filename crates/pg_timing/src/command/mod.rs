@@ -19,6 +19,7 @@ use crate::document::Document;
 use crate::document::text::{Output, text};
 use crate::error::Error;
 use crate::escape;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
@@ -32,9 +33,7 @@ fn is_utf8() -> bool {
 }
 
 fn is_utf8_locale(name: &str) -> bool {
-    // A modifier may follow, as in `de_DE.UTF-8@euro`.
-    let encoding = name.split_once('.').map_or("", |(_, encoding)| encoding).split('@').next().unwrap_or("");
-    encoding.eq_ignore_ascii_case("utf-8") || encoding.eq_ignore_ascii_case("utf8")
+    name.to_ascii_lowercase().replace('-', "").contains(".utf8")
 }
 
 /// Returns what a result on stdout is for.
@@ -77,15 +76,12 @@ fn note(text: &str) {
 
 /// Prints the error of a command. Returns the exit status.
 pub fn finish(result: anyhow::Result<u8>) -> u8 {
-    result.unwrap_or_else(|error| report_error(&error))
-}
-
-/// Prints `pg_timing: error: ...` and the error's hint on stderr. Returns the exit status.
-fn report_error(error: &anyhow::Error) -> u8 {
-    let hint = error.downcast_ref::<Error>().map_or("", |error| error.hint.as_str());
-    // The alternate form contains the causes of the error.
-    print_error(&format!("{error:#}"), hint);
-    NOT_DONE
+    result.unwrap_or_else(|error| {
+        let hint = error.downcast_ref::<Error>().map_or("", |error| error.hint.as_str());
+        // The alternate form contains the causes of the error.
+        print_error(&format!("{error:#}"), hint);
+        NOT_DONE
+    })
 }
 
 /// Prints an error in one line, and its hint in another one if it has any.
@@ -170,34 +166,20 @@ mod interrupt {
     }
 }
 
-/// The progress bar on stderr. It is shown only on a terminal.
-mod progress {
-    use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-    use std::io::IsTerminal;
-
+/// Returns what shows a fraction from 0 to 1 in a progress bar on stderr, and removes the bar at 1. There is no bar without a
+/// terminal, or if the process may not read the counter: indicatif reads a clock, and the kernel would kill the process.
+fn progress(label: &'static str) -> impl Fn(f64) {
     const STEPS: u64 = 100;
-
-    /// Returns a progress bar with a label, or `None` if stderr is not a terminal. There is no bar either
-    /// if the process may not read the counter: indicatif reads a clock, and the kernel would kill the process.
-    pub fn bar(label: &'static str) -> Option<ProgressBar> {
-        if !std::io::stderr().is_terminal() || timing_clock::counter::permitted().is_err() {
-            return None;
-        }
-        let style = ProgressStyle::with_template("{msg} {bar:40} {percent} %").ok()?;
-        Some(
-            ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr())
-                .with_style(style)
-                .with_message(label),
-        )
-    }
-
-    /// Moves the bar to `done`, a fraction from 0 to 1. Removes the bar at 1.
-    pub fn show(bar: Option<&ProgressBar>, done: f64) {
-        let Some(bar) = bar else { return };
-        match done >= 1.0 {
-            true => bar.finish_and_clear(),
-            false => bar.set_position((done * STEPS as f64) as u64),
-        }
+    let is_possible = std::io::stderr().is_terminal() && timing_clock::counter::permitted().is_ok();
+    let style = ProgressStyle::with_template("{msg} {bar:40} {percent} %").ok().filter(|_| is_possible);
+    let bar = style.map(|style| {
+        let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
+        bar.with_style(style).with_message(label)
+    });
+    move |done| match &bar {
+        Some(bar) if done >= 1.0 => bar.finish_and_clear(),
+        Some(bar) => bar.set_position((done * STEPS as f64) as u64),
+        None => {}
     }
 }
 

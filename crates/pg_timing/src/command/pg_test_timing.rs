@@ -29,7 +29,9 @@ pub fn is_called(arguments: &[OsString]) -> bool {
 
 /// Runs the program and returns its exit status.
 pub fn run(arguments: Vec<OsString>) -> u8 {
-    end_with_the_pipe();
+    // A write to a closed pipe ends the program, as in C. Rust ignores SIGPIPE.
+    // SAFETY: this only restores the default, and no other thread runs yet.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     let name = arguments.first().and_then(|name| Path::new(name).file_name()).unwrap_or_default();
     let name = name.to_string_lossy().into_owned();
     let format = match format() {
@@ -41,7 +43,9 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
     };
     let outcome = match request(&name, arguments, format) {
         Request::Refused => return FAILED,
-        Request::Help => print(&help(&name, format)).map(|()| Ended::Done),
+        Request::Help => {
+            print(&definition(&name, format == Format::Classic).render_help().to_string()).map(|()| Ended::Done)
+        }
         Request::Version => print(&version(format)).map(|()| Ended::Done),
         Request::Test(options) => interrupt::flag().and_then(|stop| test(&options, &stop, &mut print)),
     };
@@ -68,21 +72,11 @@ fn format() -> Result<Format, String> {
     }
 }
 
-fn help(name: &str, format: Format) -> String {
-    definition(name, format == Format::Classic).render_help().to_string()
-}
-
 /// Scripts read the number after `(PostgreSQL)`. It is the version whose options and output these are. PostgreSQL's
 /// packagers add their own version in parentheses, too.
 fn version(format: Format) -> String {
     let postgresql = if format == Format::Classic { "18.0" } else { "19.0" };
     format!("pg_test_timing (PostgreSQL) {postgresql} (pg_timing {})\n", env!("CARGO_PKG_VERSION"))
-}
-
-/// Makes a write to a closed pipe end the program, as in C. Rust ignores SIGPIPE.
-fn end_with_the_pipe() {
-    // SAFETY: this only restores the default, and no other thread runs yet.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
 /// Prints on stdout. PostgreSQL's program does not notice a full disk or a closed stdout.

@@ -37,16 +37,14 @@ pub struct ReportArguments {
 pub fn run(arguments: ReportArguments) -> anyhow::Result<u8> {
     // Refuse an unusable name before the measurement, which takes seconds.
     let output = arguments.output.as_deref().map(open).transpose()?;
-    let entries = match arguments.files.is_empty() {
-        true => {
-            let report = check::this_host(Nanos::from_secs(check::DEFAULT_S))?;
-            vec![Entry { file: None, document: Document::Host(report.into()) }]
-        }
-        false => {
-            let files = arguments.files.iter().map(|path| entries(path));
-            files.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect()
-        }
-    };
+    let mut entries = Vec::new();
+    if arguments.files.is_empty() {
+        let report = check::this_host(Nanos::from_secs(check::DEFAULT_S))?;
+        entries.push(Entry { file: None, document: Document::Host(report.into()) });
+    }
+    for path in &arguments.files {
+        entries.extend(self::entries(path)?);
+    }
     let page = of_entries(entries);
     match output {
         Some(output) => {

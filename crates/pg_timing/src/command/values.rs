@@ -37,52 +37,37 @@ pub fn count(most: u64) -> impl TypedValueParser<Value = u64> {
     }
 }
 
-/// A unit, and its size in the unit of the figure.
-type Unit = (&'static str, f64);
-
-const TIMES: &[Unit] = &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-const SHARES: &[Unit] = &[("%", 1.0)];
+/// Sizes of units in the unit of the figure.
+const UNITS: [(&str, f64); 6] = [("", 1.0), ("%", 1.0), ("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 
 /// Returns the limits of one severity, like `read=100ns,lost=5%,skew=1us`. A number without a unit is in ns, or in percent for
 /// lost time.
 pub fn limits(text: &str) -> Result<Limits, String> {
     let mut limits = Limits::default();
-    for part in text.split(',') {
-        let Some((name, limit)) = part.split_once('=') else {
-            return Err(format!("\"{}\" has no limit: use NAME=LIMIT, as in read=100ns,lost=5%,skew=1us", part.trim()));
+    for part in text.split(',').map(str::trim) {
+        let Some((name, limit)) = part.split_once('=').map(|(name, limit)| (name.trim(), limit.trim())) else {
+            return Err(format!("\"{part}\" has no limit: use NAME=LIMIT, as in read=100ns,lost=5%,skew=1us"));
         };
-        let name = name.trim();
-        let Some(figure) = Watched::ALL.into_iter().find(|figure| figure.name() == name) else {
+        let Some(nth) = Watched::ALL.iter().position(|figure| figure.name == name) else {
             return Err(format!("unknown name \"{name}\": use read, lost or skew"));
         };
-        if limits.get(figure).is_some() {
+        let Watched { units, most: (most, range), .. } = Watched::ALL[nth];
+        // A number can have an exponent, so the unit is what follows the last digit or point.
+        let digits = limit.rfind(|c: char| c.is_ascii_digit() || c == '.').map_or(0, |last| last + 1);
+        let (number, unit) = (limit[..digits].parse::<f64>(), limit[digits..].trim());
+        let is_unit = unit.is_empty() || units.split([',', ' ']).any(|known| known == unit);
+        let Some((_, factor)) = UNITS.into_iter().find(|(known, _)| is_unit && *known == unit) else {
+            return Err(format!("unknown unit \"{unit}\" of {name}: use {units}"));
+        };
+        let number = number.map_err(|_| format!("the limit of {name} is not a number"))? * factor;
+        if !(0.0..=most).contains(&number) {
+            return Err(format!("{name} must be between {range}"));
+        }
+        if limits[nth].replace(number).is_some() {
             return Err(format!("{name} has two limits: use one"));
         }
-        limits.set(figure, limit_of(figure, limit.trim())?);
     }
     Ok(limits)
-}
-
-fn limit_of(figure: Watched, text: &str) -> Result<f64, String> {
-    let name = figure.name();
-    // No read and no skew takes longer than 1000 s.
-    let (units, names, most, range) = match figure {
-        Watched::Read | Watched::Skew => (TIMES, "ns, us, ms or s", 1e12, "0 and 1000 s"),
-        Watched::Lost => (SHARES, "%", 100.0, "0% and 100%"),
-    };
-    // A number can have an exponent, so the unit is what follows the last digit or point.
-    let digits = text.rfind(|c: char| c.is_ascii_digit() || c == '.').map_or(0, |last| last + 1);
-    let (number, unit) = text.split_at(digits);
-    let factor = match (unit.trim(), units.iter().find(|(known, _)| *known == unit.trim())) {
-        ("", _) => 1.0,
-        (_, Some((_, factor))) => *factor,
-        (unit, None) => return Err(format!("unknown unit \"{unit}\" of {name}: use {names}")),
-    };
-    let number = number.trim().parse::<f64>().map_err(|_| format!("the limit of {name} is not a number"))? * factor;
-    match (0.0..=most).contains(&number) {
-        true => Ok(number),
-        false => Err(format!("{name} must be between {range}")),
-    }
 }
 
 #[cfg(test)]
@@ -112,8 +97,7 @@ mod tests {
     }
 
     fn parsed(text: &str) -> [Option<f64>; 3] {
-        let limits = limits(text).unwrap_or_else(|why| panic!("{text}: {why}"));
-        Watched::ALL.map(|figure| limits.get(figure))
+        limits(text).unwrap_or_else(|why| panic!("{text}: {why}"))
     }
 
     #[test]
@@ -164,17 +148,15 @@ mod tests {
             text in "((read|lost|skew|x)? ?=? ?[-+]?[0-9.e]{0,6} ?(ns|us|ms|s|%|µs)?,?){0,4}"
         ) {
             if let Ok(limits) = limits(&text) {
-                let all = Watched::ALL.map(|figure| limits.get(figure));
-                prop_assert!(all.iter().flatten().all(|limit| (0.0..=1e12).contains(limit)), "{all:?}");
-                prop_assert!(all.iter().any(Option::is_some));
+                prop_assert!(limits.iter().flatten().all(|limit| (0.0..=1e12).contains(limit)), "{limits:?}");
+                prop_assert!(limits.iter().any(Option::is_some));
             }
         }
 
         #[test]
         fn written_limits_are_read_back(read in 0.0..1e9f64, lost in 0.0..100f64, skew in 0.0..1e6f64) {
             let limits = limits(&format!("skew={skew}us,lost={lost}%,read={read}")).unwrap();
-            let all = Watched::ALL.map(|figure| limits.get(figure).unwrap());
-            prop_assert_eq!(all, [read, lost, skew * 1e3]);
+            prop_assert_eq!(limits.map(Option::unwrap), [read, lost, skew * 1e3]);
         }
     }
 }

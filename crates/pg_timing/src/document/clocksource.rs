@@ -9,26 +9,11 @@ use crate::report::{ClockReport, ClocksourceList, ClocksourceRow, ClocksourceSta
 pub fn list(list: &ClocksourceList) -> Document {
     let what = |row: &ClocksourceRow| {
         let what = row.traits.map_or("not known to pg_timing", |traits| traits.what);
-        let note = match &row.state {
-            ClocksourceState::Rejected => {
-                "; the CPU reports a constant rate, but the kernel does not offer this clock source. The kernel log shows the \
-                 reason (pg_timing check). Only a restart makes the kernel check it again"
-                    .into()
-            }
-            ClocksourceState::Forbidden(word) => format!("; the boot parameter {word} disables it"),
-            ClocksourceState::NotConstant => "; the CPU or its hypervisor does not guarantee a constant rate".into(),
-            ClocksourceState::NegativeQuality => "; the kernel gives it a negative quality".into(),
-            ClocksourceState::Current | ClocksourceState::Available => String::new(),
-        };
-        (format!("{}:", row.name), format!("{what}{note}"))
+        (format!("{}:", row.name), format!("{what}{}", state(&row.state).1))
     };
-    let mut blocks = vec![
-        table(
-            ["clock source", "state", "one read"],
-            list.rows.iter().map(|row| self::row(row, list.measured.as_ref())),
-        ),
-        Block::Facts(Facts::new(0, list.rows.iter().map(what))),
-    ];
+    let rows = list.rows.iter().map(|row| self::row(row, list.measured.as_ref()));
+    let facts = Facts::new(0, list.rows.iter().map(what));
+    let mut blocks = vec![table(["clock source", "state", "one read"], rows), Block::Facts(facts)];
     if list.live && list.is_best() {
         blocks.push(Block::Text("The current clock source is the best of these. Nothing to do.".into()));
     } else if let (true, Some(candidate)) = (list.live, list.candidate()) {
@@ -42,28 +27,38 @@ fn table<const COLUMNS: usize>(heads: [&str; COLUMNS], rows: impl Iterator<Item 
     Block::Table(Table { columns: heads.map(Column::left).into(), rows: rows.collect(), ..Table::default() })
 }
 
-fn row(row: &ClocksourceRow, measured: Option<&ClockReport>) -> Row {
-    let state = match &row.state {
-        ClocksourceState::Current => "current",
-        ClocksourceState::Available => "available",
-        ClocksourceState::Rejected => "not offered",
-        ClocksourceState::Forbidden(_) | ClocksourceState::NotConstant => "not available",
-        ClocksourceState::NegativeQuality => "negative quality",
+/// Returns a state in the table, and what follows from it.
+fn state(state: &ClocksourceState) -> (&'static str, String) {
+    const REJECTED: &str = "; the CPU reports a constant rate, but the kernel does not offer this clock source. The kernel log shows \
+        the reason (pg_timing check). Only a restart makes the kernel check it again";
+    let (name, note) = match state {
+        ClocksourceState::Current => ("current", ""),
+        ClocksourceState::Available => ("available", ""),
+        ClocksourceState::Rejected => ("not offered", REJECTED),
+        ClocksourceState::Forbidden(word) => {
+            return ("not available", format!("; the boot parameter {word} disables it"));
+        }
+        ClocksourceState::NotConstant => {
+            ("not available", "; the CPU or its hypervisor does not guarantee a constant rate")
+        }
+        ClocksourceState::NegativeQuality => ("negative quality", "; the kernel gives it a negative quality"),
     };
+    (name, note.into())
+}
+
+fn row(row: &ClocksourceRow, measured: Option<&ClockReport>) -> Row {
     let read = match (measured.filter(|_| row.state == ClocksourceState::Current), row.traits) {
         (Some(clock), _) => format!("{} (measured)", one_read(clock)),
         (None, Some(traits)) => format!("{} (typical)", traits.read),
         (None, None) => "unknown".into(),
     };
-    Row::new([row.name.clone(), state.into(), read])
+    Row::new([row.name.clone(), state(&row.state).0.into(), read])
 }
 
 /// Returns how to undo a switch by hand.
 pub fn undo(old: &str) -> Document {
-    Document::default().with(vec![
-        Block::Text("To undo this by hand, as root:".into()),
-        Block::Command(System::Linux.switch_command(old)),
-    ])
+    let command = Block::Command(System::Linux.switch_command(old));
+    Document::default().with(vec![Block::Text("To undo this by hand, as root:".into()), command])
 }
 
 /// Returns the old and the new clock source side by side.
@@ -81,11 +76,9 @@ pub fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> Docum
     blocks.extend(overhead(old).zip(overhead(new)).map(|(before, after)| {
         Block::Text(match is_same(old.1, new.1) {
             Some(true) => format!("A read costs about the same with {} and {}.", new.0, old.0),
-            _ => {
-                format!(
-                    "EXPLAIN ANALYZE now adds up to about {after} per row and plan node; before, up to about {before}."
-                )
-            }
+            _ => format!(
+                "EXPLAIN ANALYZE now adds up to about {after} per row and plan node; before, up to about {before}."
+            ),
         })
     }));
     let (name, clock) = new;
@@ -113,11 +106,9 @@ pub fn kept(name: &str, old: &str) -> Document {
         risk += "; programs that read the time become slower or get coarse times, and a large host can stall";
     }
     let facts = [("permanent:", System::Linux.make_permanent(name)), ("risk:", risk), ("undo:", String::new())];
-    Document::default().with(vec![
-        Block::Text(format!("The clock source stays {name} until the next restart.")),
-        Block::Facts(Facts::new(11, facts)),
-        Block::Command(System::Linux.switch_command(old)),
-    ])
+    let stays = Block::Text(format!("The clock source stays {name} until the next restart."));
+    let command = Block::Command(System::Linux.switch_command(old));
+    Document::default().with(vec![stays, Block::Facts(Facts::new(11, facts)), command])
 }
 
 #[cfg(test)]

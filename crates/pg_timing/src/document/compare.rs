@@ -31,12 +31,9 @@ pub fn document(comparison: &Comparison) -> Document {
     let gaps = gaps.iter().map(|(why, what)| format!("{} ({why})", what.join(", ")));
     rest.extend(["not compared"].into_iter().chain(std::iter::repeat("")).zip(gaps));
     rest.retain(|(_, text)| !text.is_empty());
+    let (severity, word) = (severity(verdict.effect), verdict.effect.word().to_ascii_uppercase());
     let mut blocks = vec![
-        Block::Verdict {
-            severity: severity(verdict.effect),
-            word: verdict.effect.word().to_ascii_uppercase(),
-            summary: verdict.summary.clone(),
-        },
+        Block::Verdict { severity, word, summary: verdict.summary.clone() },
         Block::Facts(Facts::new(8, [("before", before), ("after", after)])),
     ];
     blocks.extend((!table.rows.is_empty()).then_some(Block::Table(table)));

@@ -13,9 +13,8 @@ pub const TITLE: &str = "Overhead of EXPLAIN ANALYZE";
 const NAMES: usize = 12;
 
 pub fn document(report: &ExplainReport) -> Document {
-    let ExplainText { answer, facts } = ExplainText::of(report);
     // The page has the whole statement above the plan.
-    let (beginning, facts): (Vec<_>, Vec<_>) = facts.into_iter().partition(|(name, _)| *name == "statement");
+    let (beginning, facts): (Vec<_>, Vec<_>) = facts(report).into_iter().partition(|(name, _)| *name == "statement");
     let statement = report.statement.clone().map(Block::Code);
     let mut blocks = vec![Block::Page(statement.into_iter().collect())];
     if report.has_figures() {
@@ -27,7 +26,7 @@ pub fn document(report: &ExplainReport) -> Document {
     let [facts, beginning] = [facts, beginning].map(|facts| Block::Facts(Facts::new(NAMES, facts)));
     let figures = vec![facts, Block::Screen(vec![beginning])];
     blocks.push(Block::Part("How these figures were made, and their limits", figures));
-    Document::answer(&answer).with(blocks)
+    Document::answer(&answer(report)).with(blocks)
 }
 
 /// Returns the plan as a tree.
@@ -79,7 +78,7 @@ fn shares(report: &ExplainReport) -> Shares {
     let range = report.corrected_ms;
     // The unexplained time is a part of the corrected time, and has its own part here.
     let bounds_of = if report.unexplained_share > 0.0 { "with the unexplained time" } else { "interval" };
-    let Parts { rest, clock, counting, unexplained } = Parts::of(report);
+    let [rest, clock, counting, unexplained] = parts(report);
     let parts = [
         ("", "without overhead", rest),
         ("reported", "clock reads", clock),
@@ -106,18 +105,20 @@ fn shares(report: &ExplainReport) -> Shares {
 pub fn classic(report: &ClassicReport) -> Document {
     let (Some(count), Some(nested)) = (&report.count.runs, &report.nested.runs) else { return Document::default() };
     let heads = ["baseline", "reported", "clock per call", "counting per call"].map(Column::right);
+    let rows = [("count 100 000 rows", &report.count, count), ("100 000 rows in 400 loops", &report.nested, nested)];
+    let row = |(name, report, runs): (&str, &ExplainReport, &LiveRuns)| {
+        let [clock, rows] = [runs.clock_per_call_ns, runs.rows_per_call_ns].map(|ns| format!("{} ns", with_margin(ns)));
+        Row::new([name.into(), ms(runs.plain_ms), ms(report.reported_ms), clock, rows])
+    };
     let table = Table {
         name: "statements".into(),
         columns: [Column::left("statement")].into_iter().chain(heads).collect(),
-        rows: vec![
-            classic_row("count 100 000 rows", &report.count, count),
-            classic_row("100 000 rows in 400 loops", &report.nested, nested),
-        ],
+        rows: rows.map(row).into(),
         ..Table::default()
     };
     let mut facts = vec![("one read", read(&report.read)), (PLUS_MINUS, MARGINS.into())];
     // The table already has the facts about the runs.
-    let others = ExplainText::of(&report.count).facts.into_iter();
+    let others = self::facts(&report.count).into_iter();
     facts.extend(others.filter(|(name, _)| ![PLUS_MINUS, OVERHEAD, BASELINE].contains(name)));
     let blocks = vec![Block::Table(table), Block::Facts(Facts::new(NAMES, facts))];
     Document::answer(&classic_answer(count, nested)).with(blocks)
@@ -129,38 +130,22 @@ fn classic_answer(count: &LiveRuns, nested: &LiveRuns) -> String {
     const NODES: f64 = 3.0;
     let [count, nested] = [count, nested].map(|runs| runs.clock_per_call_ns + runs.rows_per_call_ns);
     let higher = if count.estimate > nested.estimate { count } else { nested };
+    let (per_row, s) = (with_margin(higher), with_margin(higher.times(ROWS * NODES / 1e9)));
     format!(
-        "EXPLAIN ANALYZE adds {} ns per row and plan node on this server. For a million rows through three nodes that is {} s.",
-        with_margin(higher),
-        with_margin(higher.times(ROWS * NODES / 1e9))
+        "EXPLAIN ANALYZE adds {per_row} ns per row and plan node on this server. For a million rows through three nodes that is {s} s."
     )
 }
 
 /// Returns the read cost of the server's clock.
 fn read(read: &ReadCost) -> String {
-    match (read.ns, read.low_ns, read.high_ns) {
-        (Some(ns), Some(low), Some(high)) => format!(
-            "{} ns for the {} clock, {}; a timed call reads it twice",
-            with_margin(Range { low, estimate: ns, high }),
-            read.clock,
-            read.how
-        ),
-        _ => format!("not determined for the {} clock: {}", read.clock, read.how),
+    let ReadCost { ns, low_ns, high_ns, clock, how } = read;
+    match (*ns, *low_ns, *high_ns) {
+        (Some(estimate), Some(low), Some(high)) => {
+            let ns = with_margin(Range { low, estimate, high });
+            format!("{ns} ns for the {clock} clock, {how}; a timed call reads it twice")
+        }
+        _ => format!("not determined for the {clock} clock: {how}"),
     }
-}
-
-fn classic_row(name: &str, report: &ExplainReport, runs: &LiveRuns) -> Row {
-    let per_call = |ns| format!("{} ns", with_margin(ns));
-    let [clock, rows] = [runs.clock_per_call_ns, runs.rows_per_call_ns].map(per_call);
-    Row::new([name.into(), ms(runs.plain_ms), ms(report.reported_ms), clock, rows])
-}
-
-/// The answer, and the facts below the plan.
-#[derive(Default)]
-pub struct ExplainText {
-    pub answer: String,
-    /// name and sentence
-    pub facts: Vec<(&'static str, String)>,
 }
 
 /// The names of the facts about one statement's runs.
@@ -178,84 +163,77 @@ const RANKS: &str =
 const UNKNOWN_RANKS: &str = "the plan does not show the self time: other nodes run a part of the same subplan, or the node's inputs \
     ran in parallel";
 
-impl ExplainText {
-    /// Returns the sentences for a report.
-    pub fn of(report: &ExplainReport) -> ExplainText {
-        let (answer, mut facts) = match (&report.runs, &report.capture) {
-            (Some(runs), _) => (live_answer(report, runs), live_facts(report, runs)),
-            (None, Some(capture)) => (captured_answer(report, capture), captured_facts(report, capture)),
-            (None, None) => Default::default(),
-        };
-        let margins = match &report.capture {
-            Some(capture) if capture.given_plain_ms.is_none() => CAPTURED_MARGINS,
-            Some(_) => GIVEN_MARGINS,
-            None => MARGINS,
-        };
-        if report.has_figures() {
-            facts.insert(0, (PLUS_MINUS, margins.into()));
-            if report.nodes.iter().any(|node| rank_change(node, report).is_some()) {
-                facts.insert(1, ("rank", RANKS.into()));
-            }
-            if report.nodes.iter().any(|node| node.corrected_rank.is_none()) {
-                facts.push(("rank ?", UNKNOWN_RANKS.into()));
-            }
-            if report.nodes.iter().any(|node| node.processes > 1) {
-                facts.push(("note", "times of parallel nodes are per process".into()));
-            }
+/// Returns the headline.
+pub fn answer(report: &ExplainReport) -> String {
+    match (&report.runs, &report.capture) {
+        (Some(runs), _) => live_answer(report, runs),
+        (None, Some(capture)) => captured_answer(report, capture),
+        (None, None) => String::new(),
+    }
+}
+
+/// Returns the names and sentences below the plan.
+fn facts(report: &ExplainReport) -> Vec<(&'static str, String)> {
+    let mut facts = match (&report.runs, &report.capture) {
+        (Some(runs), _) => live_facts(report, runs),
+        (None, Some(capture)) => captured_facts(report, capture),
+        (None, None) => Vec::new(),
+    };
+    let margins = match &report.capture {
+        Some(capture) if capture.given_plain_ms.is_none() => CAPTURED_MARGINS,
+        Some(_) => GIVEN_MARGINS,
+        None => MARGINS,
+    };
+    if report.has_figures() {
+        facts.insert(0, (PLUS_MINUS, margins.into()));
+        if report.nodes.iter().any(|node| rank_change(node, report).is_some()) {
+            facts.insert(1, ("rank", RANKS.into()));
         }
-        facts.extend(report.notes.iter().map(|note| ("note", note.clone())));
-        ExplainText { answer, facts }
+        if report.nodes.iter().any(|node| node.corrected_rank.is_none()) {
+            facts.push(("rank ?", UNKNOWN_RANKS.into()));
+        }
+        if report.nodes.iter().any(|node| node.processes > 1) {
+            facts.push(("note", "times of parallel nodes are per process".into()));
+        }
     }
+    facts.extend(report.notes.iter().map(|note| ("note", note.clone())));
+    facts
 }
 
-/// Parts of the reported time, in ms.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Parts {
-    /// the time without overhead and without the unexplained time
-    rest: f64,
-    clock: f64,
-    counting: f64,
-    unexplained: f64,
-}
-
-impl Parts {
-    fn of(report: &ExplainReport) -> Parts {
-        let ms = |share: f64| share * report.reported_ms;
-        let (clock, unexplained) = (ms(report.clock_share), ms(report.unexplained_share));
-        let corrected = report.corrected_ms.estimate.clamp(0.0, report.reported_ms.max(0.0));
-        let rest = (corrected - unexplained).max(0.0);
-        Parts { rest, clock, unexplained, counting: (report.reported_ms - rest - clock - unexplained).max(0.0) }
-    }
+/// Returns the parts of the reported time, in ms: the time without overhead and without the unexplained time, clock reads,
+/// counting, and the unexplained time.
+fn parts(report: &ExplainReport) -> [f64; 4] {
+    let ms = |share: f64| share * report.reported_ms;
+    let (clock, unexplained) = (ms(report.clock_share), ms(report.unexplained_share));
+    let corrected = report.corrected_ms.estimate.clamp(0.0, report.reported_ms.max(0.0));
+    let rest = (corrected - unexplained).max(0.0);
+    [rest, clock, (report.reported_ms - rest - clock - unexplained).max(0.0), unexplained]
 }
 
 /// Returns what the server counts: PostgreSQL 18 and later also count buffers by default. A captured plan may have both.
 fn counting_name(report: &ExplainReport) -> &'static str {
     let major = |runs: &LiveRuns| runs.server_version.split('.').next()?.parse::<u32>().ok();
-    match report.runs.as_ref().and_then(major) {
-        Some(..18) => "row counting",
-        _ => "row and buffer counting",
-    }
+    let is_old = report.runs.as_ref().and_then(major).is_some_and(|major| major < 18);
+    if is_old { "row counting" } else { "row and buffer counting" }
 }
 
 /// Returns the headline: `EXPLAIN ANALYZE reports 585 ms; the query takes 219 ms (+-4).`
 fn live_answer(report: &ExplainReport, runs: &LiveRuns) -> String {
     let corrected = report.corrected_ms;
     let reports = format!("EXPLAIN ANALYZE reports {}", ms(report.reported_ms));
-    let calls = format!("{} calls", count(runs.calls.round() as u64));
     if report.overhead_factor.is_none() {
+        let plain = ms(runs.plain_ms);
         return format!(
-            "{reports}; without EXPLAIN the query took {} (median). The overhead is not determined: there are too few runs, or the \
-             query is too short.",
-            ms(runs.plain_ms)
+            "{reports}; without EXPLAIN the query took {plain} (median). The overhead is not determined: there are too few runs, or \
+             the query is too short."
         );
     }
     if runs.is_too_short() {
-        let cost = |corrected_ms: f64| duration((report.reported_ms - corrected_ms) * NS_PER_MS);
+        let calls = count(runs.calls.round() as u64);
+        let [low, cost, high] = [corrected.high, corrected.estimate, corrected.low]
+            .map(|corrected_ms| duration((report.reported_ms - corrected_ms) * NS_PER_MS));
         return format!(
-            "{reports}. The query is too short to measure the overhead, but its {calls} cost about {} ({} to {}).",
-            cost(corrected.estimate),
-            cost(corrected.high),
-            cost(corrected.low)
+            "{reports}. The query is too short to measure the overhead, but its {calls} calls cost about {cost} ({low} to {high})."
         );
     }
     format!("{reports}; the query takes {}. {}", estimate(corrected), shares_of_time(report, runs.calls))
@@ -287,25 +265,20 @@ fn shares_of_time(report: &ExplainReport, calls: f64) -> String {
             }
         }
     };
-    let unexplained = match report.unexplained_share >= 0.005 {
-        true => format!(
-            " Another {} is not explained by clock reads: the {} calls cannot cost that much. Perhaps the machine's speed changed.",
-            percent(report.unexplained_share),
-            count(calls.round() as u64)
-        ),
-        false => String::new(),
-    };
-    overhead + &unexplained
+    if report.unexplained_share < 0.005 {
+        return overhead;
+    }
+    let (share, calls) = (percent(report.unexplained_share), count(calls.round() as u64));
+    format!(
+        "{overhead} Another {share} is not explained by clock reads: the {calls} calls cannot cost that much. Perhaps the machine's \
+         speed changed."
+    )
 }
 
 /// Returns an upper bound as percentage, rounded up: `3%`, or `0.1%`.
 fn at_most(share: f64) -> String {
-    let percent = 100.0 * share;
-    if percent > 1.0 {
-        format!("{:.0}%", percent.ceil())
-    } else {
-        format!("{:.1}%", (10.0 * percent).ceil().max(1.0) / 10.0)
-    }
+    let (decimals, steps) = if share > 0.01 { (0, 1.0) } else { (1, 10.0) };
+    format!("{:.decimals$}%", (100.0 * share * steps).ceil().max(1.0) / steps)
 }
 
 /// One margin describes both sides of an interval if the shorter side is at least this share of the longer one.
@@ -355,28 +328,20 @@ fn timing_methods(timed: &[Timed]) -> impl Iterator<Item = String> {
 fn baseline(runs: &LiveRuns) -> String {
     // Two of so few runs are not a tenth.
     let most = if runs.plain_runs < 10 { "most" } else { "8 of 10" };
-    format!(
-        "the fastest of {} runs without EXPLAIN took {}; {most} took {} to {}",
-        runs.plain_runs,
-        ms(runs.fastest_plain_ms),
-        digits(runs.spread_ms.p10),
-        ms(runs.spread_ms.p90),
-    )
+    let (number, fastest, p10, p90) =
+        (runs.plain_runs, ms(runs.fastest_plain_ms), digits(runs.spread_ms.p10), ms(runs.spread_ms.p90));
+    format!("the fastest of {number} runs without EXPLAIN took {fastest}; {most} took {p10} to {p90}")
 }
 
 fn overhead(report: &ExplainReport, runs: &LiveRuns) -> String {
-    let Parts { clock, counting, .. } = Parts::of(report);
+    let [_, clock, counting, _] = parts(report);
+    let ([clock, counted], counting) = ([clock, counting].map(ms), counting_name(report));
+    let (calls, per_call) = (count(runs.calls.round() as u64), with_margin(runs.clock_per_call_ns));
     let is_parallel = report.nodes.iter().any(|node| node.processes > 1);
+    let of_all = if is_parallel { " of all processes, which run at the same time" } else { "" };
+    let (rounds, s) = (runs.runs, if runs.runs == 1 { "" } else { "s" });
     format!(
-        "clock reads {} ({} calls{}; {} ns per call), {} {}; from {} round{}",
-        ms(clock),
-        count(runs.calls.round() as u64),
-        if is_parallel { " of all processes, which run at the same time" } else { "" },
-        with_margin(runs.clock_per_call_ns),
-        counting_name(report),
-        ms(counting),
-        runs.runs,
-        if runs.runs == 1 { "" } else { "s" }
+        "clock reads {clock} ({calls} calls{of_all}; {per_call} ns per call), {counting} {counted}; from {rounds} round{s}"
     )
 }
 
@@ -389,17 +354,15 @@ fn captured_answer(report: &ExplainReport, capture: &Capture) -> String {
     let corrected = report.corrected_ms;
     // Only auto_explain prints the statement.
     let source = if report.statement.is_some() { "auto_explain" } else { "EXPLAIN ANALYZE" };
-    let [low, estimate, high] = [corrected.low, corrected.estimate, corrected.high].map(ms);
+    let [reported, low, estimate, high] =
+        [report.reported_ms, corrected.low, corrected.estimate, corrected.high].map(ms);
     let time = match low == high {
         true => high,
         false if corrected.low > 0.0 => format!("about {estimate} ({low} to {high})"),
         false => format!("at most {high}"),
     };
-    format!(
-        "{source} reported {}; without EXPLAIN this run would have taken {time}. {}",
-        ms(report.reported_ms),
-        shares_of_time(report, capture.calls.estimate)
-    )
+    let shares = shares_of_time(report, capture.calls.estimate);
+    format!("{source} reported {reported}; without EXPLAIN this run would have taken {time}. {shares}")
 }
 
 /// Returns the facts below the plan.
@@ -411,19 +374,12 @@ fn captured_facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static st
     }
     facts.push(("calls", total_calls(capture)));
     if let (Some(read), Some(expected)) = (capture.read_ns, capture.expected_call_ns) {
-        let call = match capture.timed_call_ns {
-            Some(ns) => format!(", and {} per timed call (two reads, and the work that they delay)", duration(ns)),
-            None => String::new(),
-        };
-        facts.push((
-            "expected",
-            format!(
-                "{} to {} per call, with {} per clock read{call}; includes row counting, and buffer counting if BUFFERS was on",
-                duration(expected.low),
-                duration(expected.high),
-                duration(read)
-            ),
-        ));
+        let [low, high, read] = [expected.low, expected.high, read].map(duration);
+        let call = capture.timed_call_ns.map_or(String::new(), |ns| {
+            format!(", and {} per timed call (two reads, and the work that they delay)", duration(ns))
+        });
+        let counting = "includes row counting, and buffer counting if BUFFERS was on";
+        facts.push(("expected", format!("{low} to {high} per call, with {read} per clock read{call}; {counting}")));
     }
     if capture.read_ns.is_none() && report.unexplained_share == 0.0 {
         let unknown = "not determined without --read-cost or --host-report; the time of clock reads may include it";
@@ -457,10 +413,8 @@ fn total_calls(capture: &Capture) -> String {
 /// Returns the node's rank by corrected self time, and in parentheses its rank by reported self time if that changed. `?`: the
 /// plan does not show the node's self time.
 fn rank(node: &ExplainedNode, report: &ExplainReport) -> String {
-    match rank_change(node, report) {
-        Some((reported, corrected)) => format!("{corrected} ({reported})"),
-        None => node.corrected_rank.map_or("?".into(), |rank| rank.to_string()),
-    }
+    let changed = rank_change(node, report).map(|(reported, corrected)| format!("{corrected} ({reported})"));
+    changed.or(node.corrected_rank.map(|rank| rank.to_string())).unwrap_or("?".into())
 }
 
 /// Returns the node's ranks by reported and by corrected self time, if the change exceeds the errors. The ranks of captured
@@ -586,7 +540,7 @@ mod tests {
             text.contains("3% of the reported time is overhead: 2% clock reads, 1% row counting. Another 25% is not"),
             "{text}"
         );
-        let Parts { rest, clock, counting, unexplained } = Parts::of(&report);
+        let [rest, clock, counting, unexplained] = parts(&report);
         assert_eq!([rest, clock, counting, unexplained].map(|ms| (10.0 * ms).round()), [720.0, 24.0, 6.0, 250.0]);
     }
 

@@ -28,7 +28,6 @@ fn x(ns: f64) -> f64 {
 }
 
 /// A row with reads.
-#[derive(Clone, Debug)]
 struct Row {
     start_ns: f64,
     end_ns: f64,
@@ -44,10 +43,10 @@ fn rows(clock: &ClockReport) -> impl Iterator<Item = Row> {
     let before = clock.histogram.iter().map(|row| row.le_ns as f64 + 1.0);
     let starts = std::iter::once(0.0).chain(before);
     let rows = clock.histogram.iter().zip(starts).filter(|(row, start)| row.count > 0 && row.le_ns as f64 >= *start);
-    rows.map(move |(row, start_ns): (&Bin, f64)| Row {
+    rows.map(move |(Bin { le_ns, count, .. }, start_ns)| Row {
         start_ns,
-        end_ns: row.le_ns as f64 + 1.0,
-        count: row.count,
+        end_ns: *le_ns as f64 + 1.0,
+        count: *count,
         is_gap: start_ns >= threshold,
     })
 }
@@ -55,9 +54,7 @@ fn rows(clock: &ClockReport) -> impl Iterator<Item = Row> {
 /// The histogram of a clock.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    name: String,
-    median_ns: Option<f64>,
-    rows: Vec<Row>,
+    clock: ClockReport,
     /// the highest count of all clocks of the host, so that a reader can compare them
     most: u64,
 }
@@ -66,19 +63,13 @@ impl Histogram {
     /// Returns the histograms of some clocks of a host.
     pub fn all(clocks: &[&ClockReport], of_host: &[ClockReport]) -> Option<Block> {
         let most = of_host.iter().flat_map(rows).map(|row| row.count).fold(1, u64::max);
-        let histogram = |clock: &&ClockReport| Histogram {
-            name: clock.name.clone(),
-            median_ns: clock.percentiles.map(|p| p.p50_ns),
-            rows: rows(clock).collect(),
-            most,
-        };
-        let shown: Vec<Histogram> =
-            clocks.iter().map(histogram).filter(|histogram| !histogram.rows.is_empty()).collect();
+        let shown = clocks.iter().filter(|clock| rows(clock).next().is_some());
+        let shown: Vec<_> = shown.map(|clock| Histogram { clock: (*clock).clone(), most }).collect();
         (!shown.is_empty()).then_some(Block::Histograms(shown))
     }
 
     pub fn has_gaps(&self) -> bool {
-        self.rows.iter().any(|row| row.is_gap)
+        rows(&self.clock).any(|row| row.is_gap)
     }
 
     fn y(&self, count: u64) -> f64 {
@@ -88,19 +79,19 @@ impl Histogram {
 
     /// Returns the picture with its caption.
     pub fn figure(&self) -> Markup {
-        let Histogram { name, median_ns, rows, most } = self;
+        let Histogram { clock: ClockReport { name, percentiles, .. }, most } = self;
         html! {
             figure {
-                figcaption { b { (name) } @if let Some(ns) = median_ns { ": median " (duration(*ns)) } }
+                figcaption { b { (name) } @if let Some(p) = percentiles { ": median " (duration(p.p50_ns)) } }
                 svg role="img" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
                     title { "Times of " (name) " from one reading to the next" }
-                    desc { (described(rows)) }
+                    desc { (described(&self.clock)) }
                     @for (labeled, label) in COUNTS.iter().filter(|(labeled, _)| labeled <= most) {
                         @let y = self.y(*labeled);
                         line.grid x1=(LEFT) x2=(RIGHT) y1=(pixels(y)) y2=(pixels(y)) {}
                         text x=(LEFT - 5.0) y=(pixels(y + 4.0)) text-anchor="end" { (label) }
                     }
-                    @for row in rows {
+                    @for row in rows(&self.clock) {
                         @let (left, y) = (x(row.start_ns), self.y(row.count));
                         rect class=(if row.is_gap { "gap" } else { "bin" }) x=(pixels(left)) y=(pixels(y))
                             // A pixel remains free between two rows.
@@ -123,9 +114,9 @@ fn pixels(length: f64) -> String {
 }
 
 /// Returns the rows as text, for people who cannot see the picture.
-fn described(rows: &[Row]) -> String {
-    let row = |row: &Row| format!("{} below {}", count(row.count), duration(row.end_ns));
-    format!("Number of reads: {}", rows.iter().map(row).collect::<Vec<_>>().join(", "))
+fn described(clock: &ClockReport) -> String {
+    let row = |row: Row| format!("{} below {}", count(row.count), duration(row.end_ns));
+    format!("Number of reads: {}", rows(clock).map(row).collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]
@@ -161,7 +152,7 @@ mod tests {
             let Some(Block::Histograms(pictures)) = Histogram::all(&[&clock], std::slice::from_ref(&clock)) else {
                 panic!()
             };
-            for row in &pictures[0].rows {
+            for row in super::rows(&pictures[0].clock) {
                 let (x, y) = (x(row.end_ns), pictures[0].y(row.count));
                 assert!((LEFT..=RIGHT).contains(&x) && (TOP - 0.01..=BOTTOM).contains(&y), "{rows:?}: {x}, {y}");
             }

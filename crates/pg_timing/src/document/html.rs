@@ -3,7 +3,7 @@
 use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Shares, Table, first_sentence};
 use crate::escape;
 use crate::human::with_sign;
-use crate::report::{Finding, Severity};
+use crate::report::{Finding, Severity, Verdict};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
@@ -16,9 +16,8 @@ pub struct Section {
     /// what it is. The fragment that links to it begins with it
     pub kind: &'static str,
     pub name: String,
-    pub severity: Option<Severity>,
-    /// the answer in one sentence
-    pub sentence: String,
+    /// without a verdict, the document's title is the answer
+    pub verdict: Option<Verdict>,
     /// the file that it is from
     pub file: Option<String>,
     pub document: Document,
@@ -35,8 +34,12 @@ pub fn pages(mut overview: Document, sections: &[Section]) -> String {
     let row = |(nth, section): (usize, &Section)| {
         let notes = section.file.iter().cloned().collect();
         let name = Cell { link: Some(id(nth, section)), notes, ..section.name.as_str().into() };
-        let verdict = section.severity.map(|severity| Cell { severity: Some(severity), ..severity.word().into() });
-        Row::new([name, verdict.unwrap_or_default(), section.sentence.as_str().into()])
+        Row::new(match &section.verdict {
+            Some(Verdict { severity, summary }) => {
+                [name, Cell { severity: Some(*severity), ..severity.word().into() }, summary.as_str().into()]
+            }
+            None => [name, Cell::default(), section.document.title.as_str().into()],
+        })
     };
     overview.blocks.push(Block::Table(Table {
         name: "reports".into(),
@@ -91,13 +94,8 @@ fn section(Document { title, lead, is_name, blocks }: &Document, id: &str, file:
 }
 
 fn heading(level: u8, id: Option<&str>, text: &str) -> Markup {
-    let text = with_sign(text);
-    match level {
-        1 => html! { h1 id=[id] { (text) } },
-        2 => html! { h2 id=[id] { (text) } },
-        3 => html! { h3 id=[id] { (text) } },
-        _ => html! { h4 id=[id] { (text) } },
-    }
+    let (level, id) = (level.min(4), id.map_or(String::new(), |id| format!(" id=\"{id}\"")));
+    html! { (PreEscaped(format!("<h{level}{id}>"))) (with_sign(text)) (PreEscaped(format!("</h{level}>"))) }
 }
 
 /// Returns a block. `level` is that of a heading in it.
@@ -134,16 +132,7 @@ fn block(block: &Block, level: u8) -> Markup {
 
 /// Returns a severity's class in the style sheet, and a sign, so that the meaning does not depend on the color.
 fn class_and_sign(severity: Severity) -> (&'static str, &'static str) {
-    match severity {
-        Severity::Ok => ("ok", "✓"),
-        Severity::Warning => ("warning", "▲"),
-        Severity::Critical => ("critical", "⬣"),
-        Severity::Unknown => ("unknown", "?"),
-    }
-}
-
-fn class(severity: Severity) -> &'static str {
-    class_and_sign(severity).0
+    [("unknown", "?"), ("ok", "✓"), ("warning", "▲"), ("critical", "⬣")][severity as usize]
 }
 
 /// Returns the severity's word with its sign.
@@ -155,7 +144,7 @@ fn badge(severity: Severity, word: &str) -> Markup {
 fn verdict(severity: Severity, word: &str, summary: &str) -> Markup {
     let (first, others) = first_sentence(summary);
     html! {
-        div class={ "verdict " (class(severity)) } {
+        div class={ "verdict " (class_and_sign(severity).0) } {
             (badge(severity, word))
             p.headline { (with_sign(first)) }
             @if !others.is_empty() { p { (with_sign(others)) } }
@@ -178,7 +167,7 @@ fn facts(Facts { facts, .. }: &Facts) -> Markup {
 
 fn finding(finding: &Finding, consequences: &[Finding], level: u8) -> Markup {
     html! {
-        article class={ "finding " (class(finding.severity)) } {
+        article class={ "finding " (class_and_sign(finding.severity).0) } {
             p.label { (badge(finding.severity, finding.severity.word())) code { (finding.id) } }
             (heading(level, None, &finding.summary))
             dl.facts {

@@ -3,7 +3,7 @@
 use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Table, fraction, one_line};
 use crate::document::explain::{digits, ms};
 use crate::human::{grouped, percent, seconds};
-use crate::report::{LogReport, LogTotal, LoggedStatement, NS_PER_MS};
+use crate::report::{LogPlace, LogReport, LogTotal, LoggedStatement, NS_PER_MS, SkippedPlans};
 
 pub const TITLE: &str = "Overhead of timing in a log";
 
@@ -12,20 +12,18 @@ const MOST_STATEMENTS: usize = 10;
 /// The names of facts and a space.
 const NAMES: usize = 12;
 
+const COLUMNS: &str =
+    "lost: time of the overhead. share: lost / reported. corrected: 92% interval of the time without overhead";
+const NESTED: &str = "Their rows are marked. The first line does not include them, because their time is also in the time of the \
+    statements that executed them";
+
 pub fn document(report: &LogReport) -> Document {
-    let shown = &report.statements[..report.statements.len().min(MOST_STATEMENTS)];
+    let table = |shown| Block::Table(table(&report.statements[..report.statements.len().min(shown)]));
+    let facts = |shown| Block::Facts(Facts::new(NAMES, facts(report, shown)));
+    let limits = Block::Part("How to read these figures, and their limits", vec![facts(usize::MAX)]);
     let blocks = vec![
-        Block::Screen(vec![
-            Block::Table(table(shown)),
-            Block::Facts(Facts::new(NAMES, facts(report, MOST_STATEMENTS))),
-        ]),
-        Block::Page(vec![
-            Block::Part("Statements", vec![Block::Table(table(&report.statements))]),
-            Block::Part(
-                "How to read these figures, and their limits",
-                vec![Block::Facts(Facts::new(NAMES, facts(report, usize::MAX)))],
-            ),
-        ]),
+        Block::Screen(vec![table(MOST_STATEMENTS), facts(MOST_STATEMENTS)]),
+        Block::Page(vec![Block::Part("Statements", vec![table(usize::MAX)]), limits]),
     ];
     Document::answer(&answer(report)).with(blocks)
 }
@@ -58,7 +56,7 @@ fn row(statement: &LoggedStatement, longest_ms: f64) -> Row {
         time(lost_ms).into(),
         percent(total.overhead_share.estimate).into(),
         time(total.reported_ms).into(),
-        self::corrected(total).into(),
+        format!("{} to {}", time(total.corrected_ms.low), time(total.corrected_ms.high)).into(),
         grouped(total.runs).into(),
         Cell { bars: vec![bars], ..Cell::default() },
         title(statement).into(),
@@ -69,15 +67,12 @@ fn row(statement: &LoggedStatement, longest_ms: f64) -> Row {
 fn answer(report: &LogReport) -> String {
     let LogTotal { runs, reported_ms, clock_ms, clock_share, overhead_share, .. } = report.total;
     let plans = if runs == 1 { "this plan".into() } else { format!("these {} plans", grouped(runs)) };
+    let [low, share, high, overhead] =
+        [clock_share.low, clock_share.estimate, clock_share.high, overhead_share.estimate].map(percent);
+    let [clock, all] = [clock_ms.estimate, reported_ms].map(time);
     format!(
-        "Clock reads are {} ({} to {}) of all time in {plans}: {} of {}. The overhead of timing is {}: it includes the counting of \
-         rows and buffers.",
-        percent(clock_share.estimate),
-        percent(clock_share.low),
-        percent(clock_share.high),
-        time(clock_ms.estimate),
-        time(reported_ms),
-        percent(overhead_share.estimate),
+        "Clock reads are {share} ({low} to {high}) of all time in {plans}: {clock} of {all}. The overhead of timing is {overhead}: \
+         it includes the counting of rows and buffers."
     )
 }
 
@@ -90,11 +85,6 @@ fn time(ms: f64) -> String {
         ms if ms < HOUR => seconds(ms * NS_PER_MS),
         ms => format!("{} h", digits(ms / HOUR)),
     }
-}
-
-/// Returns the interval of the corrected time: `6.71 ms to 11.2 ms`.
-fn corrected(total: &LogTotal) -> String {
-    format!("{} to {}", time(total.corrected_ms.low), time(total.corrected_ms.high))
 }
 
 /// Returns the statement in one line. Nested statements are marked.
@@ -112,38 +102,18 @@ fn title(statement: &LoggedStatement) -> String {
 fn facts(report: &LogReport, shown: usize) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(rest) = report.statements.get(shown..).filter(|rest| !rest.is_empty()) {
-        let lost: f64 = rest.iter().map(|statement| statement.total.overhead_ms().estimate).sum();
-        facts.push((
-            "more",
-            format!(
-                "{} more statements lost {} together; --format json shows all",
-                grouped(rest.len() as u64),
-                time(lost)
-            ),
-        ));
+        let lost = time(rest.iter().map(|statement| statement.total.overhead_ms().estimate).sum());
+        let more = grouped(rest.len() as u64);
+        facts.push(("more", format!("{more} more statements lost {lost} together; --format json shows all")));
     }
-    facts.push((
-        "columns",
-        "lost: time of the overhead. share: lost / reported. corrected: 92% interval of the time without overhead"
-            .into(),
-    ));
+    facts.push(("columns", COLUMNS.into()));
     if report.total.nested_runs > 0 {
-        facts.push((
-            "nested",
-            format!(
-                "plans of statements in functions and triggers: {}, {}. Their rows are marked. The first line does not include \
-                 them, because their time is also in the time of the statements that executed them",
-                grouped(report.total.nested_runs),
-                time(report.nested_ms)
-            ),
-        ));
+        let (runs, time) = (grouped(report.total.nested_runs), time(report.nested_ms));
+        facts.push(("nested", format!("plans of statements in functions and triggers: {runs}, {time}. {NESTED}")));
     }
-    for skipped in &report.skipped {
-        let plans = if skipped.plans == 1 { "1 plan".into() } else { format!("{} plans", grouped(skipped.plans)) };
-        facts.push((
-            "skipped",
-            format!("{plans}: {} (first: {} line {})", skipped.reason, skipped.first.file, skipped.first.line),
-        ));
+    for SkippedPlans { plans, reason, first: LogPlace { file, line }, .. } in &report.skipped {
+        let plans = if *plans == 1 { "1 plan".into() } else { format!("{} plans", grouped(*plans)) };
+        facts.push(("skipped", format!("{plans}: {reason} (first: {file} line {line})")));
     }
     facts.extend(report.notes.iter().map(|note| ("note", note.clone())));
     if report.is_incomplete {

@@ -181,10 +181,6 @@ impl Column {
         Column { group, ..self }
     }
 
-    fn is_on_screen(&self) -> bool {
-        !matches!(self.place, Place::Page | Place::Below)
-    }
-
     /// Returns whether its cells name the rows, wherever the column stands.
     fn names_rows(&self) -> bool {
         matches!(self.place, Place::Below | Place::Tree)
@@ -260,10 +256,8 @@ fn one_line(text: &str) -> String {
 /// Splits a text after its first sentence.
 fn first_sentence(text: &str) -> (&str, &str) {
     let is_end = |at: &usize| text[at + 2..].starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
-    match text.match_indices(". ").map(|(at, _)| at).find(is_end) {
-        Some(at) => (&text[..=at], &text[at + 2..]),
-        None => (text, ""),
-    }
+    let end = text.match_indices(". ").map(|(at, _)| at).find(is_end);
+    end.map_or((text, ""), |at| (&text[..=at], &text[at + 2..]))
 }
 
 #[cfg(test)]

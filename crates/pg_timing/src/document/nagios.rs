@@ -1,8 +1,7 @@
 //! One line with performance data, in the format of the Monitoring Plugins' guidelines.
 
 use crate::escape;
-use crate::human::{duration, percent};
-use crate::report::thresholds::{Judged, Thresholds, Watched, value};
+use crate::report::thresholds::{Judged, Thresholds};
 use crate::report::{AdviseReport, CHEAP_SHARE, CRITICAL_SHARE, Report, SYSTEM, SettingAdvice, Severity};
 
 const NS_PER_S: f64 = 1e9;
@@ -23,51 +22,38 @@ pub fn check(report: &Report, thresholds: &Thresholds) -> String {
 }
 
 /// Returns the exceeded threshold in words.
-fn sentence(judged: &Judged) -> Option<String> {
-    let option = match judged.severity {
-        Severity::Critical => "-c",
-        _ => "-w",
+fn sentence(Judged { figure, severity, value, limit }: &Judged) -> Option<String> {
+    let option = if *severity == Severity::Critical { "-c" } else { "-w" };
+    let (name, what) = (figure.name, figure.what);
+    let Some(value) = value else {
+        return Some(format!("The threshold for {name} could not be checked: {name} was not measured."));
     };
-    let (what, text): (_, fn(f64) -> String) = match judged.figure {
-        Watched::Read => ("a read of PostgreSQL's clock costs", duration),
-        Watched::Lost => ("interruptions took", |lost| percent(lost / 100.0)),
-        Watched::Skew => ("the clocks of two CPUs differ by at least", duration),
-    };
-    let name = judged.figure.name();
-    match (judged.value, judged.limit) {
-        (Some(value), Some(limit)) => Some(match (text(value), text(limit)) {
-            // The rounded figures are equal, so the limit alone says more.
-            (value, limit) if value == limit => {
-                format!("Threshold {option} {name} exceeded: {what} slightly more than the limit of {limit}.")
-            }
-            (value, limit) => format!("Threshold {option} {name} exceeded: {what} {value}, and the limit is {limit}."),
-        }),
-        (None, _) => Some(format!("The threshold for {name} could not be checked: {name} was not measured.")),
-        (Some(_), None) => None,
-    }
+    let [value, limit] = [*value, (*limit)?].map(figure.text);
+    // If the rounded figures are equal, the limit alone says more.
+    let by =
+        if value == limit { "slightly more than the limit of".into() } else { format!("{value}, and the limit is") };
+    Some(format!("Threshold {option} {name} exceeded: {what} {by} {limit}."))
 }
 
 fn clock_data(report: &Report, thresholds: &Thresholds) -> Vec<String> {
-    let own = |figure| [thresholds.warning, thresholds.critical].map(|limits| limits.get(figure));
-    let lower = |own: Option<f64>, other: Option<f64>| own.into_iter().chain(other).reduce(f64::min);
-    // The verdict has limits, too. The lower one is exceeded first.
-    let [warning, critical] = own(Watched::Read);
-    let verdict = report.read_cost_limits_ns;
-    let read =
-        [lower(warning, verdict.map(|limits| limits.warning)), lower(critical, verdict.map(|limits| limits.critical))];
-    let steps = report.clock(SYSTEM).map(|clock| clock.backward_steps as f64);
-    let khz = report.tsc.frequency_khz.known().map(|khz| datum("tsc_frequency_khz", *khz, "", [None; 4]));
-    let figures = [
-        ("read", value(report, Watched::Read), "s", NS_PER_S, read, None),
-        ("system_backward_steps", steps, "", 1.0, [Some(0.0); 2], None),
-        ("lost", value(report, Watched::Lost), "%", 1.0, own(Watched::Lost), Some(100.0)),
-        ("skew", value(report, Watched::Skew), "s", NS_PER_S, own(Watched::Skew), None),
-    ];
-    let data = figures.into_iter().filter_map(|(name, value, unit, scale, limits, max)| {
-        let [warning, critical] = limits.map(|limit| limit.map(|limit| limit / scale));
-        Some(datum(name, value? / scale, unit, [warning, critical, Some(0.0), max]))
-    });
-    data.chain(khz).collect()
+    let verdict = report.read_cost_limits_ns.map_or([None; 2], |limits| [limits.warning, limits.critical].map(Some));
+    let mut data = Vec::new();
+    for (figure, own) in thresholds.figures() {
+        // The guidelines have no unit for nanoseconds.
+        let (unit, scale, max) = if figure.units == "%" { ("%", 1.0, Some(100.0)) } else { ("s", NS_PER_S, None) };
+        // The verdict has limits for the read cost, too. The lower one is exceeded first.
+        let verdict = if figure.name == "read" { verdict } else { [None; 2] };
+        let lower = |nth: usize| own[nth].into_iter().chain(verdict[nth]).reduce(f64::min).map(|limit| limit / scale);
+        let value = (figure.value)(report).map(|value| value / scale);
+        data.extend(value.map(|value| datum(figure.name, value, unit, [lower(0), lower(1), Some(0.0), max])));
+        if figure.name == "read" {
+            let steps = report.clock(SYSTEM).map(|clock| clock.backward_steps as f64);
+            let zero = Some(0.0);
+            data.extend(steps.map(|steps| datum("system_backward_steps", steps, "", [zero, zero, zero, None])));
+        }
+    }
+    data.extend(report.tsc.frequency_khz.known().map(|khz| datum("tsc_frequency_khz", *khz, "", [None; 4])));
+    data
 }
 
 const COST: &str = "TIMING COST";
@@ -92,8 +78,7 @@ fn cost(setting: &SettingAdvice) -> Option<String> {
     Some(datum(&label, percent, "%", [warning, critical, Some(0.0), None]))
 }
 
-/// Returns one figure: label, value, unit, limits for a warning and for critical, minimum and maximum. The guidelines have no
-/// unit for nanoseconds.
+/// Returns one figure: label, value, unit, limits for a warning and for critical, minimum and maximum.
 fn datum(name: &str, value: f64, unit: &str, limits: [Option<f64>; 4]) -> String {
     // No exponent: the guidelines permit only digits, signs and points.
     let number = |number: f64| match unit {
@@ -102,9 +87,8 @@ fn datum(name: &str, value: f64, unit: &str, limits: [Option<f64>; 4]) -> String
         "%" if number.fract() != 0.0 => format!("{number:.2}"),
         _ => format!("{number}"),
     };
-    let limits = limits.map(|limit| limit.map_or(String::new(), |limit| format!(";{}", number(limit))));
-    let limits: Vec<&str> = limits.iter().map(|limit| if limit.is_empty() { ";" } else { limit }).collect();
-    format!("{}={}{unit}{}", label(name), number(value), limits.concat().trim_end_matches(';'))
+    let limits = limits.map(|limit| limit.map_or(";".into(), |limit| format!(";{}", number(limit)))).concat();
+    format!("{}={}{unit}{}", label(name), number(value), limits.trim_end_matches(';'))
 }
 
 /// Returns the label, in quotes if it needs them. A label ends at `=`, and a vertical bar is not safe in quotes, either.

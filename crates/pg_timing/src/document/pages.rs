@@ -4,7 +4,7 @@ use super::html::{self, Section};
 use super::{Document, explain, host, log, one_line};
 use crate::document::text::cut;
 use crate::report::document::Document as Read;
-use crate::report::{ClassicReport, ExplainReport, Severity};
+use crate::report::{ClassicReport, ExplainReport};
 use std::cmp::Reverse;
 
 /// A report with the file that it is from.
@@ -51,14 +51,8 @@ fn page(overview: Document, sections: &[Section]) -> String {
 fn place(document: &Read) -> (u8, Reverse<u64>) {
     match document {
         Read::Host(report) => {
-            let rank = match report.verdict.severity {
-                Severity::Critical => 0,
-                Severity::Warning => 1,
-                Severity::Unknown => 2,
-                Severity::Ok => 3,
-            };
             let cost = report.system().and_then(|clock| clock.cost_ns()).unwrap_or_default();
-            (rank, Reverse(cost as u64))
+            ([2, 3, 1, 0][report.verdict.severity as usize], Reverse(cost as u64))
         }
         Read::Explain(_) => (4, Reverse(0)),
         Read::Log(_) => (5, Reverse(0)),
@@ -73,14 +67,13 @@ fn of_entry(Entry { file, document }: &Entry) -> Section {
             if let (None, Some(file)) = (report.host.name.known(), file) {
                 document.title = file.clone();
             }
-            let (severity, sentence) = (Some(report.verdict.severity), report.verdict.summary.clone());
-            Section { kind: "host", name: document.title.clone(), severity, sentence, file: None, document }
+            let (name, verdict) = (document.title.clone(), Some(report.verdict.clone()));
+            Section { kind: "host", name, verdict, file: None, document }
         }
         Read::Explain(report) => of_plan(report),
         Read::Log(report) => {
             let document = log::document(report);
-            let sentence = document.title.clone();
-            Section { kind: "log", name: log::TITLE.into(), severity: None, sentence, file: None, document }
+            Section { kind: "log", name: log::TITLE.into(), verdict: None, file: None, document }
         }
     };
     Section { file: file.clone().filter(|file| *file != section.name), ..section }
@@ -93,8 +86,7 @@ fn of_plan(report: &ExplainReport) -> Section {
     let name = report.statement.as_deref().map(one_line).filter(|name| !name.is_empty());
     let name = name.or_else(|| report.nodes.first().map(|node| node.title.clone())).unwrap_or_else(|| "plan".into());
     let document = explain::document(report);
-    let sentence = document.title.clone();
-    Section { kind: "plan", name: cut(&name, LONGEST), severity: None, sentence, file: None, document }
+    Section { kind: "plan", name: cut(&name, LONGEST), verdict: None, file: None, document }
 }
 
 #[cfg(test)]

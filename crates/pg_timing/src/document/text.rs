@@ -37,13 +37,9 @@ const DIM: Style = Style::new().dimmed();
 const PLAIN: Style = Style::new();
 
 fn style(severity: Severity) -> Style {
-    let color = match severity {
-        Severity::Ok => AnsiColor::Green,
-        Severity::Warning => AnsiColor::Yellow,
-        Severity::Critical => AnsiColor::Red,
-        Severity::Unknown => AnsiColor::Cyan,
-    };
-    BOLD.fg_color(Some(color.into()))
+    use AnsiColor::{Cyan, Green, Red, Yellow};
+    // Unknown, OK, warning and critical.
+    BOLD.fg_color(Some([Cyan, Green, Yellow, Red][severity as usize].into()))
 }
 
 /// Returns a document with styles. The writer removes them if the output is not a terminal.
@@ -65,16 +61,6 @@ pub fn text(document: &Document, output: Output) -> String {
         before = Some(block);
     }
     screen.text
-}
-
-/// Returns a document without styles.
-pub fn plain(document: &Document, output: Output) -> String {
-    anstream::adapter::strip_str(&text(document, output)).to_string()
-}
-
-/// Returns the text in a pipe.
-pub fn piped(document: &Document) -> String {
-    plain(document, Output::PIPE)
 }
 
 /// Returns the blocks that the screen shows, one after the other.
@@ -204,7 +190,7 @@ impl Screen {
 
     fn table(&mut self, table: &Table) {
         let grid = Grid::of(table, self);
-        if !grid.is_empty() {
+        if !table.rows.iter().all(|row| row.is_wide) {
             self.text += &format!("{BOLD}{}{BOLD:#}\n", grid.heads());
         }
         for (row, cells) in table.rows.iter().zip(&grid.cells) {
@@ -287,10 +273,7 @@ impl Grid<'_> {
         let shown = self.shown();
         let others = shown.iter().filter(|(nth, ..)| *nth != tree);
         let others: usize = others.map(|(nth, _, gap)| self.widths[*nth] + gap.len()).sum();
-        let room = match output.is_terminal {
-            true => output.width.saturating_sub(others).max(LEAST_TREE),
-            false => usize::MAX,
-        };
+        let room = if output.is_terminal { output.width.saturating_sub(others).max(LEAST_TREE) } else { usize::MAX };
         let nodes = || table.rows.iter().map(|row| &row.cells[tree]);
         let fit = |indent: usize| nodes().all(|cell| indent * cell.depth + columns(&cell.text) <= room);
         let indent = if fit(2) { 2 } else { 1 };
@@ -301,14 +284,10 @@ impl Grid<'_> {
         }
     }
 
-    /// Returns whether no row has figures.
-    fn is_empty(&self) -> bool {
-        self.cells.iter().all(|cells| cells.len() < self.columns.len())
-    }
-
     /// Returns the columns on the screen with their numbers and the spaces after them. Those of a group stand closer.
     fn shown(&self) -> Vec<(usize, &Column, &'static str)> {
-        let shown: Vec<_> = self.columns.iter().enumerate().filter(|(_, column)| column.is_on_screen()).collect();
+        let is_shown = |column: &Column| !matches!(column.place, Place::Page | Place::Below);
+        let shown: Vec<_> = self.columns.iter().enumerate().filter(|(_, column)| is_shown(column)).collect();
         let next = shown.iter().skip(1).map(|(_, column)| column.group).chain([""]);
         let gap = |group: &str, next: &str| if !group.is_empty() && group == next { " " } else { GAP };
         shown.iter().zip(next).map(|(&(nth, column), next)| (nth, column, gap(column.group, next))).collect()
@@ -319,8 +298,8 @@ impl Grid<'_> {
         let (mut groups, mut heads) = (String::new(), String::new());
         let mut start = 0;
         for (nth, Column { head, group, is_right, .. }, gap) in self.shown() {
-            let (head, width) = (escape::line(head), self.widths[nth]);
-            heads += &if *is_right { right(&head, width) } else { left(&head, width) };
+            let width = self.widths[nth];
+            heads += &if *is_right { format!("{head:>width$}") } else { format!("{head:width$}") };
             let room = (columns(&heads) - start).saturating_sub(columns(group));
             heads += gap;
             if gap == GAP && !group.is_empty() {
@@ -356,11 +335,6 @@ pub fn left(text: &str, width: usize) -> String {
     format!("{text}{:1$}", "", width.saturating_sub(columns(text)))
 }
 
-/// Returns the text with spaces before it.
-pub fn right(text: &str, width: usize) -> String {
-    format!("{:1$}{text}", "", width.saturating_sub(columns(text)))
-}
-
 /// Returns as much of the text as fits into these columns.
 fn beginning(text: &str, most: usize) -> &str {
     let mut used = 0;
@@ -381,19 +355,34 @@ pub fn wrap(text: &str, most: usize) -> Vec<String> {
             lines.push(String::new());
             used = 0;
         }
-        let line = lines.last_mut().expect("there is one");
-        if used > 0 {
-            line.push(' ');
-            used += 1;
-        }
-        line.push_str(word);
-        used += length;
+        let gap = if used > 0 { " " } else { "" };
+        lines.last_mut().expect("there is one").extend([gap, word]);
+        used += gap.len() + length;
     }
     lines
 }
 
 #[cfg(test)]
+pub use testing::piped;
+
+#[cfg(test)]
+mod testing {
+    use super::*;
+
+    /// Returns a document without styles.
+    pub fn plain(document: &Document, output: Output) -> String {
+        anstream::adapter::strip_str(&text(document, output)).to_string()
+    }
+
+    /// Returns the text in a pipe.
+    pub fn piped(document: &Document) -> String {
+        plain(document, Output::PIPE)
+    }
+}
+
+#[cfg(test)]
 mod tests {
+    use super::testing::plain;
     use super::*;
     use proptest::prelude::*;
 
@@ -460,7 +449,7 @@ mod tests {
     fn wide_characters_take_two_columns() {
         assert_eq!([columns("ab"), columns("\u{65e5}\u{672c}"), columns("a\u{301}")], [2, 4, 1]);
         assert_eq!(cut("\u{65e5}\u{672c}\u{8a9e}\u{65e5}", 7), "\u{65e5}\u{672c}...");
-        assert_eq!([left("\u{65e5}", 4), right("\u{65e5}", 4)], ["\u{65e5}  ", "  \u{65e5}"]);
+        assert_eq!(left("\u{65e5}", 4), "\u{65e5}  ");
     }
 
     proptest! {

@@ -184,7 +184,7 @@ const MAX_CALM_SAMPLES: u32 = 128;
 pub fn has_new_alarm(known: &[WatchedFinding], findings: &[Finding]) -> bool {
     let is_known =
         |new: &Finding| known.iter().any(|old| old.finding.id == new.id && old.finding.severity >= new.severity);
-    findings.iter().any(|finding| is_alarm(finding) && !is_known(finding))
+    findings.iter().any(|finding| finding.severity.is_alarm() && !is_known(finding))
 }
 
 /// Compares the known findings with those of a sample, and adds the events. Alarms that did not clear yet replace the new findings.
@@ -200,23 +200,23 @@ pub fn update_findings(known: &mut Vec<WatchedFinding>, findings: &mut [Finding]
 
 fn update_finding(known: &mut WatchedFinding, now: &mut Finding, events: &mut Events) {
     known.since_fall = known.since_fall.saturating_add(1);
-    if known.is_alarm() && now.severity < known.finding.severity {
+    if known.finding.severity.is_alarm() && now.severity < known.finding.severity {
         known.calm += 1;
         if known.calm < known.needed {
             now.clone_from(&known.finding);
             return;
         }
         (known.calm, known.since_fall) = (0, 0);
-        if is_alarm(now) {
+        if now.severity.is_alarm() {
             appeared(events, now);
         } else {
             let change = if now.severity == Severity::Unknown { "not determined any more" } else { "cleared" };
             let event = events.add(EventKind::FindingCleared, format!("{change}: {}", known.finding.summary));
             (event.subject, event.severity) = (Some(now.id.clone()), Some(now.severity));
         }
-    } else if is_alarm(now) {
+    } else if now.severity.is_alarm() {
         if now.severity > known.finding.severity {
-            if !known.is_alarm() {
+            if !known.finding.severity.is_alarm() {
                 known.appeared_at = Some(events.1);
             }
             known.needed =
@@ -234,10 +234,6 @@ fn update_finding(known: &mut WatchedFinding, now: &mut Finding, events: &mut Ev
 fn appeared(events: &mut Events, finding: &Finding) {
     let event = events.add(EventKind::FindingAppeared, &finding.summary);
     (event.subject, event.severity) = (Some(finding.id.clone()), Some(finding.severity));
-}
-
-fn is_alarm(finding: &Finding) -> bool {
-    finding.severity >= Severity::Warning
 }
 
 /// The number of samples whose costs are the noise: one hour by default.
@@ -266,11 +262,6 @@ struct Cost {
 }
 
 impl ReadCosts {
-    /// Forgets all samples, because another clock source has another cost.
-    pub fn forget(&mut self) {
-        self.0.clear();
-    }
-
     /// Returns whether a cost rose, so that a second reading must confirm it.
     pub fn is_suspicious(&self, clocks: &[ClockReport]) -> bool {
         clocks.iter().any(|clock| {
@@ -345,7 +336,7 @@ mod finding_tests {
     use super::*;
 
     /// Returns the names of the events after these severities of one finding.
-    fn events_of(severities: &[Severity]) -> Vec<Vec<&'static str>> {
+    fn events_of(severities: &[Severity]) -> Vec<Vec<String>> {
         let mut known = Vec::new();
         let sample = |(nth, severity): (usize, &Severity)| {
             let mut events = Events(Vec::new(), nth as f64);
@@ -399,7 +390,7 @@ mod finding_tests {
             last = events.0;
         }
         assert_eq!(
-            (last[0].event.name(), last[0].summary.as_str()),
+            (last[0].event.name().as_str(), last[0].summary.as_str()),
             ("finding_cleared", "not determined any more: slow")
         );
     }
@@ -414,7 +405,7 @@ mod finding_tests {
             update_findings(&mut known, &mut [Finding::new("x", severity, "slow")], &mut events);
         }
         assert_eq!((known[0].appeared_at, known[0].since), (Some(1.0), 4.0));
-        assert!(!known[0].is_alarm());
+        assert!(!known[0].finding.severity.is_alarm());
     }
 
     #[test]
@@ -442,7 +433,7 @@ mod cost_tests {
         }]
     }
 
-    fn events_of(costs: &mut ReadCosts, ns: f64) -> Vec<&'static str> {
+    fn events_of(costs: &mut ReadCosts, ns: f64) -> Vec<String> {
         let mut events = Events(Vec::new(), 0.0);
         costs.update(&clock(ns), &mut events);
         events.0.iter().map(|event| event.event.name()).collect()

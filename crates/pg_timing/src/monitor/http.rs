@@ -126,34 +126,21 @@ struct Server {
 impl Server {
     fn run(mut self) {
         loop {
-            let ready = self.wait();
-            self.serve(&ready);
+            self.wait();
+            let now = Instant::now();
+            self.connections.retain_mut(|connection| connection.advance(&self.shared) && connection.deadline > now);
             self.accept();
         }
     }
 
-    /// Waits until something can be done. Returns for each connection whether it is ready.
-    fn wait(&self) -> Vec<bool> {
+    /// Waits until something can be done.
+    fn wait(&self) {
         let first = self.connections.iter().map(|connection| connection.deadline).min();
         let timeout = first.and_then(|time| Timespec::try_from(time.saturating_duration_since(Instant::now())).ok());
         let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
         fds.extend(self.connections.iter().map(|connection| PollFd::new(&connection.stream, connection.waits_for())));
         if poll(&mut fds, timeout.as_ref()).is_err() {
             std::thread::sleep(PAUSE);
-        }
-        fds[1..].iter().map(|fd| !fd.revents().is_empty()).collect()
-    }
-
-    fn serve(&mut self, ready: &[bool]) {
-        let now = Instant::now();
-        for ready in ready {
-            let Some(mut connection) = self.connections.pop_front() else { return };
-            if *ready && !connection.advance(&self.shared) {
-                continue;
-            }
-            if connection.deadline > now {
-                self.connections.push_back(connection);
-            }
         }
     }
 
@@ -210,9 +197,8 @@ impl Connection {
     fn advance(&mut self, shared: &Mutex<Shared>) -> bool {
         loop {
             let done = if self.waits_for() == PollFlags::OUT { self.write() } else { self.read(shared) };
-            match done {
-                Ok(()) => {}
-                Err(error) => return error.kind() == ErrorKind::WouldBlock,
+            if let Err(error) = done {
+                return error.kind() == ErrorKind::WouldBlock;
             }
         }
     }

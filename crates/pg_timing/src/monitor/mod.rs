@@ -45,14 +45,8 @@ impl<M: Machine> Monitor<M> {
     pub fn new(machine: M, interval_s: f64, server: Option<ServerFigures>) -> Monitor<M> {
         let mut watch = Watch::new(machine, interval_s);
         let started_at = watch.machine().unix_time();
-        let event_counts = EventKind::ALL.map(|kind| (kind, 0)).into();
-        Monitor {
-            watch,
-            report: MonitorReport { started_at, interval_s, event_counts, ..MonitorReport::default() },
-            read_costs: ReadCosts::default(),
-            server,
-            overtime_s: 0.0,
-        }
+        let report = MonitorReport { started_at, interval_s, ..MonitorReport::default() };
+        Monitor { watch, report, read_costs: ReadCosts::default(), server, overtime_s: 0.0 }
     }
 
     pub fn machine(&mut self) -> &mut M {
@@ -72,7 +66,8 @@ impl<M: Machine> Monitor<M> {
         let start_s = self.machine().monotonic_s();
         let mut sample = self.watch.sample();
         if sample.clocksource_change.is_some() || sample.restored.is_some() {
-            self.read_costs.forget();
+            // Another clock source has another cost.
+            self.read_costs = ReadCosts::default();
         }
         judge(&mut sample.report);
         let is_new = events::has_new_alarm(&self.report.findings, &sample.report.findings);

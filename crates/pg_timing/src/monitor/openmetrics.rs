@@ -12,7 +12,9 @@
 mod tests;
 
 use crate::escape::line;
+use crate::json::name;
 use crate::report::*;
+use clap::ValueEnum;
 use std::collections::HashSet;
 use std::fmt::Write;
 
@@ -65,6 +67,20 @@ impl Series<'_> {
         self.line("", &labels, figure.into());
     }
 
+    /// Adds two series that differ in the last label, in units of which the figures have this number.
+    fn add_each<F: Into<Option<f64>>>(&mut self, values: &[&str], figures: [(&str, F); 2], scale: f64) {
+        for (last, figure) in figures {
+            self.add(&[values, &[last]].concat(), figure.into().map(|figure| figure / scale));
+        }
+    }
+
+    /// Adds a series for each severity: 1 if it is this one.
+    fn add_severities(&mut self, values: &[&str], is: Severity) {
+        for severity in [Severity::Ok, Severity::Warning, Severity::Critical, Severity::Unknown] {
+            self.add(&[values, &[&name(&severity)]].concat(), f64::from(severity == is));
+        }
+    }
+
     /// Adds a histogram with one label. Row n counts the values from the bound of row n - 1 up to its own: 0, 1, 3, 7, 15 ... ns.
     fn add_histogram(&mut self, value: &str, rows: &[u64], sum: f64) {
         let Some(label) = self.metric.labels.first().map(|name| (*name, value)).filter(|_| sum.is_finite()) else {
@@ -115,8 +131,6 @@ const PPM: f64 = 1e6;
 /// The name of the collector of the kernel log.
 const KERNEL_LOG: &str = "kernel_log";
 
-const SEVERITIES: [Severity; 4] = [Severity::Ok, Severity::Warning, Severity::Critical, Severity::Unknown];
-
 /// Defines `ALL` with every metric, in the order of the output: its kind, its name without the prefix, its labels, its HELP text,
 /// and what adds its series.
 macro_rules! metrics {
@@ -131,50 +145,30 @@ metrics! {
         |_, out| out.add(&[env!("CARGO_PKG_VERSION")], 1.0);
 
     gauge "verdict" ["severity"] "1 for the severity of the verdict on this host's clocks, 0 for the other severities."
-        |report, out| {
-            for severity in SEVERITIES {
-                let is = |verdict: &Verdict| f64::from(verdict.severity == severity);
-                let verdict = Some(&report.now.verdict).filter(|_| report.samples > 0);
-                out.add(&[&name(&severity)], verdict.map(is));
-            }
-        };
+        |report, out| if report.samples > 0 { out.add_severities(&[], report.now.verdict.severity) };
     gauge "finding" ["id", "severity"] "1 for the severity of this finding, 0 for its other severities."
-        |report, out| {
-            for WatchedFinding { finding, .. } in &report.findings {
-                for severity in SEVERITIES {
-                    out.add(&[&finding.id, &name(&severity)], f64::from(finding.severity == severity));
-                }
-            }
-        };
+        |report, out| report.findings.iter().map(|watched| &watched.finding)
+            .for_each(|finding| out.add_severities(&[&finding.id], finding.severity));
     gauge "finding_since_timestamp_seconds" ["id"] "Time when the finding got its present severity, in seconds since 1970."
         |report, out| report.findings.iter().for_each(|watched| out.add(&[&watched.finding.id], watched.since));
     counter "events_total" ["event"] "Number of events of this kind since the monitor started."
         |report, out| {
-            for kind in EventKind::ALL {
-                out.add(&[kind.name()], report.event_counts.get(&kind).copied().unwrap_or(0) as f64);
-            }
+            let count = |kind| report.event_counts.get(kind).map_or(0.0, |count| *count as f64);
+            EventKind::value_variants().iter().for_each(|kind| out.add(&[&name(kind)], count(kind)));
         };
 
     gauge "clock_info" ["clock", "access"] "How a program reads the clock: instruction, vdso, syscall, interposed or unknown. The value is always 1."
-        |report, out| {
-            for clock in report.clocks.iter().map(|clock| &clock.last).filter(|clock| clock.unavailable.is_none()) {
-                out.add(&[&clock.name, &name(&clock.access_path)], 1.0);
-            }
-        };
+        |report, out| report.clocks.iter().map(|clock| &clock.last).filter(|clock| clock.unavailable.is_none())
+            .for_each(|clock| out.add(&[&clock.name, &name(&clock.access_path)], 1.0));
     gauge "clock_read_cost_seconds" ["clock"] "Median cost of one read of the clock in the last interval."
         |report, out| of_clocks(report, out, |clock| clock.last.read_ns);
     gauge "clock_read_cost_limit_seconds" ["severity"] "Cost of one read of PostgreSQL's clock above which the finding clock-slow has this severity."
-        |report, out| {
-            let limits = report.now.read_cost_limits_ns;
-            out.add(&["warning"], limits.map(|limits| limits.warning / NS_PER_S));
-            out.add(&["critical"], limits.map(|limits| limits.critical / NS_PER_S));
-        };
+        |report, out| report.now.read_cost_limits_ns.iter()
+            .for_each(|ns| out.add_each(&[], [("warning", ns.warning), ("critical", ns.critical)], NS_PER_S));
     histogram "clock_read_seconds" ["clock"] "Differences between consecutive readings of the clock."
-        |report, out| {
-            for clock in counted(report).filter(|clock| !clock.totals.histogram.is_empty()) {
-                out.add_histogram(&clock.last.name, &clock.totals.histogram, clock.totals.measured_s);
-            }
-        };
+        |report, out| counted(report).map(|clock| (&clock.last.name, &clock.totals))
+            .filter(|(_, totals)| !totals.histogram.is_empty())
+            .for_each(|(name, totals)| out.add_histogram(name, &totals.histogram, totals.measured_s));
     counter "clock_measured_seconds_total" ["clock"] "Time for which the clock was read."
         |report, out| of_totals(report, out, |totals| totals.measured_s);
     counter "clock_gaps_total" ["clock"] "Number of gaps: interruptions between two reads of the clock."
@@ -189,28 +183,17 @@ metrics! {
         |report, out| of_totals(report, out, |totals| totals.backward_steps as f64);
 
     gauge "clock_drift_ratio" ["clock", "reference"] "Rate of the clock relative to the reference clock, minus 1."
-        |report, out| {
-            // The rate of the counter is another metric. Its drift has only steps and changes.
-            for drift in report.now.drift.iter().filter(|drift| drift.clock != COUNTER) {
-                out.add(&[&drift.clock, &drift.reference], drift.rate_ppm / PPM);
-            }
-        };
+        // The rate of the counter is another metric. Its drift has only steps and changes.
+        |report, out| report.now.drift.iter().filter(|d| d.clock != COUNTER)
+            .for_each(|d| out.add(&[&d.clock, &d.reference], d.rate_ppm / PPM));
     gauge "clock_drift_error_ratio" ["clock", "reference"] "Bound on the error of the drift."
-        |report, out| {
-            for drift in &report.now.drift {
-                out.add(&[&drift.clock, &drift.reference], drift.uncertainty_ppm / PPM);
-            }
-        };
+        |report, out| report.now.drift.iter().for_each(|d| out.add(&[&d.clock, &d.reference], d.uncertainty_ppm / PPM));
     counter "clock_offset_steps_total" ["clock", "reference"] "Sudden changes of the offset between the clock and the reference clock."
-        |report, out| {
-            for ((clock, reference), count) in &report.offset_steps {
-                out.add(&[clock, reference], *count as f64);
-            }
-        };
+        |report, out| report.offset_steps.iter().for_each(|((clock, of), count)| out.add(&[clock, of], *count as f64));
     gauge "tsc_frequency_hertz" [] "Measured rate of the CPU's counter: the TSC, or CNTVCT on AArch64."
-        |report, out| out.add(&[], report.counter.map(|counter| counter.hz));
+        |report, out| out.add(&[], report.counter.map(|counter| counter.rate.0));
     gauge "tsc_frequency_error_ratio" [] "Bound on the relative error of the measured rate."
-        |report, out| out.add(&[], report.counter.map(|counter| counter.uncertainty_ppm / PPM));
+        |report, out| out.add(&[], report.counter.map(|counter| counter.uncertainty.0 / PPM));
     gauge "cpu_skew_low_seconds" ["clock", "cpu", "reference_cpu"] "Lower bound of the skew between the clocks of two CPUs."
         |report, out| of_skew(report, out, |skew| skew.low_ns);
     gauge "cpu_skew_high_seconds" ["clock", "cpu", "reference_cpu"] "Upper bound of the skew between the clocks of two CPUs."
@@ -238,59 +221,36 @@ metrics! {
     gauge "server_up" [] "1 if the server of --server answers, 0 if not."
         |report, out| out.add(&[], report.server.as_ref().map(|server| f64::from(server.error.is_none())));
     gauge "server_info" ["server", "version", "clock"] "The server of --server, its version, and the clock that times plan nodes. The value is always 1."
-        |report, out| {
-            for advise in advise(report) {
-                let node_read = advise.node_read.as_ref().unwrap_or(&advise.read);
-                out.add(&[&advise.server, &advise.server_version, &node_read.clock], 1.0);
-            }
-        };
+        |report, out| advise(report).map(|advise| (advise, advise.node_read.as_ref().unwrap_or(&advise.read)))
+            .for_each(|(advise, read)| out.add(&[&advise.server, &advise.server_version, &read.clock], 1.0));
     gauge "server_clock_read_cost_seconds" ["clock", "bound"] "Cost of one read of a clock that the server uses: low and high bound."
-        |report, out| {
-            for read in advise(report).flat_map(|advise| [Some(&advise.read), advise.node_read.as_ref()]).flatten() {
-                out.add(&[&read.clock, "low"], read.low_ns.map(|ns| ns / NS_PER_S));
-                out.add(&[&read.clock, "high"], read.high_ns.map(|ns| ns / NS_PER_S));
-            }
-        };
+        |report, out| advise(report).flat_map(|advise| [Some(&advise.read), advise.node_read.as_ref()]).flatten()
+            .for_each(|read| out.add_each(&[&read.clock], [("low", read.low_ns), ("high", read.high_ns)], NS_PER_S));
     gauge "server_setting_on" ["setting"] "1 if the setting makes the server read the clock, 0 if not."
         |report, out| settings(report).for_each(|setting| out.add(&[&setting.name], f64::from(setting.on)));
     gauge "server_setting_events_per_second" ["setting"] "Events per second that the setting times, or would time."
         |report, out| settings(report).for_each(|setting| out.add(&[&setting.name], setting.events_per_s));
     gauge "server_setting_core_ratio" ["setting", "bound"] "Cost of the setting, or its cost if it were on, as a share of one core: low and high bound."
-        |report, out| {
-            for setting in settings(report) {
-                out.add(&[&setting.name, "low"], setting.core_share.map(|share| share.low));
-                out.add(&[&setting.name, "high"], setting.core_share.and_then(|share| share.high));
-            }
-        };
+        |report, out| settings(report).filter_map(|setting| Some((&setting.name, setting.core_share?)))
+            .for_each(|(name, share)| out.add_each(&[name], [("low", Some(share.low)), ("high", share.high)], 1.0));
     gauge "server_setting_advice" ["setting", "advice"] "The advice for the setting: keep, turn_on, turn_off, none, sample_less or unknown. The value is always 1."
         |report, out| settings(report).for_each(|setting| out.add(&[&setting.name, &name(&setting.advice)], 1.0));
 
     gauge "fast_timing_info" ["method", "clock", "ticker", "scope"] "What pg_fast_timing uses to time plan nodes. The value is always 1."
-        |report, out| {
-            for FastTiming { method, clock, ticker, scope, .. } in fast_timing(report) {
-                out.add(&[method, clock, ticker, scope], 1.0);
-            }
-        };
+        |report, out| fast_timing(report)
+            .for_each(|fast| out.add(&[&fast.method, &fast.clock, &fast.ticker, &fast.scope], 1.0));
     gauge "fast_timing_call_cost_seconds" [] "Cost of timing one call with pg_fast_timing."
         |report, out| fast_timing(report).for_each(|fast| out.add(&[], fast.call_cost_ns.map(|ns| ns / NS_PER_S)));
     counter "fast_timing_statements_total" [] "Statements whose plan nodes pg_fast_timing timed."
         |report, out| fast_counts(report).for_each(|fast| out.add(&[], fast.statements));
     counter "fast_timing_nodes_total" ["times"] "Plan nodes that pg_fast_timing timed: exact or estimated."
-        |report, out| {
-            for fast in fast_counts(report) {
-                out.add(&["exact"], fast.exact_nodes);
-                out.add(&["estimated"], fast.estimated_nodes);
-            }
-        };
+        |report, out| fast_counts(report)
+            .for_each(|fast| out.add_each(&[], [("exact", fast.exact_nodes), ("estimated", fast.estimated_nodes)], 1.0));
     counter "fast_timing_node_calls_total" [] "Calls of plan nodes that pg_fast_timing counted."
         |report, out| fast_counts(report).for_each(|fast| out.add(&[], fast.node_calls));
     counter "fast_timing_fallbacks_total" ["missing"] "Statements that pg_fast_timing could not time as requested, because the TSC (tsc) or the ticks (ticks) were missing."
-        |report, out| {
-            for fast in fast_counts(report) {
-                out.add(&["tsc"], fast.without_tsc);
-                out.add(&["ticks"], fast.without_ticks);
-            }
-        };
+        |report, out| fast_counts(report)
+            .for_each(|fast| out.add_each(&[], [("tsc", fast.without_tsc), ("ticks", fast.without_ticks)], 1.0));
 
     gauge "monitor_interval_seconds" [] "The interval between two samples."
         |report, out| out.add(&[], Some(report.interval_s).filter(|seconds| *seconds > 0.0));
@@ -331,13 +291,8 @@ fn of_skew(report: &MonitorReport, out: &mut Series, ns: impl Fn(&Skew) -> f64) 
     }
 }
 
-/// Returns the server, if it gave figures in the last interval: older ones would look like new ones.
-fn server(report: &MonitorReport) -> impl Iterator<Item = &ServerReport> {
-    report.server.iter().filter(|server| server.error.is_none())
-}
-
 fn advise(report: &MonitorReport) -> impl Iterator<Item = &AdviseReport> {
-    server(report).filter_map(|server| server.advise.as_ref())
+    report.server.iter().filter_map(|server| server.advise.as_ref())
 }
 
 fn settings(report: &MonitorReport) -> impl Iterator<Item = &SettingAdvice> {
@@ -345,15 +300,10 @@ fn settings(report: &MonitorReport) -> impl Iterator<Item = &SettingAdvice> {
 }
 
 fn fast_timing(report: &MonitorReport) -> impl Iterator<Item = &FastTiming> {
-    server(report).filter_map(|server| server.fast_timing.as_ref())
+    report.server.iter().filter_map(|server| server.fast_timing.as_ref())
 }
 
 /// Returns the figures if they count the whole server. Those of the monitor's own session say nothing about it.
 fn fast_counts(report: &MonitorReport) -> impl Iterator<Item = &FastTiming> {
     fast_timing(report).filter(|fast| fast.scope == "server")
-}
-
-/// Returns the name of a value in JSON, which is also its name in a label.
-fn name(value: &impl serde::Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|name| Some(name.as_str()?.to_string())).unwrap_or("unknown".into())
 }

@@ -13,6 +13,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, RenderDirection, Row, Sparkline, SparklineBar, Table, Widget};
+use timing_clock::Rate;
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
@@ -27,7 +28,7 @@ const VERDICT_LINES: usize = 4;
 const HISTORY_LINES: usize = 5;
 
 /// What the user selected, and what the terminal can show.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct View {
     pub paused: bool,
     /// number of newer events that are not shown
@@ -38,10 +39,6 @@ pub struct View {
 }
 
 impl View {
-    pub fn new(color: bool, unicode: bool) -> View {
-        View { paused: false, scroll: 0, color, unicode }
-    }
-
     /// Shows events that are older by this number, of `events` events. A negative number shows newer ones.
     pub fn scroll_by(&mut self, older: isize, events: usize) {
         self.scroll = self.scroll.saturating_add_signed(older).min(events.saturating_sub(1));
@@ -55,18 +52,14 @@ impl View {
 
     /// Returns the style of a severity's word: the colors of `pg_timing check`.
     fn style(&self, severity: Severity) -> Style {
-        let color = match severity {
-            Severity::Ok => Color::Green,
-            Severity::Warning => Color::Yellow,
-            Severity::Critical => Color::Red,
-            Severity::Unknown => Color::Cyan,
-        };
+        // Unknown, OK, warning and critical.
+        let color = [Color::Cyan, Color::Green, Color::Yellow, Color::Red][severity as usize];
         if self.color { BOLD.fg(color) } else { BOLD }
     }
 
     /// Returns the style of a figure: that of its severity if it is an alarm.
     fn alarm(&self, severity: Severity, other: Style) -> Style {
-        if severity >= Severity::Warning { self.style(severity) } else { other }
+        if severity.is_alarm() { self.style(severity) } else { other }
     }
 }
 
@@ -108,24 +101,15 @@ pub fn draw(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer
     let event_lines = 1 + report.events.len();
     let most =
         [1, verdict.len(), history_lines, clock_lines, findings.len(), facts.len(), server.len(), event_lines, 1];
-    let heights = heights(most, area.height);
-    let [at_top, at_verdict, at_history, at_clocks, at_findings, at_facts, at_server, at_events, at_keys] =
-        Layout::vertical(heights).areas(area);
+    let mut areas: [Rect; PARTS] = Layout::vertical(heights(most, area.height)).areas(area);
     // The keys are in the last line.
-    let at_end = Rect { y: area.bottom() - at_keys.height, ..at_keys };
-    for (lines, area) in [
-        (vec![header(report, view)], at_top),
-        (verdict, at_verdict),
-        (findings, at_findings),
-        (facts, at_facts),
-        (server, at_server),
-        (events(report, view, at_events.height.into()), at_events),
-        (vec![footer(report, view)], at_end),
-    ] {
-        Paragraph::new(lines).render(area, buffer);
-    }
-    history.render(at_history, buffer);
-    clocks(report, view, at_clocks, buffer);
+    areas[8].y = area.bottom() - areas[8].height;
+    let events = events(report, view, areas[7].height.into());
+    let (header, footer, none) = (vec![header(report, view)], vec![footer(report, view)], Vec::new);
+    let parts = [header, verdict, none(), none(), findings, facts, server, events, footer];
+    areas.into_iter().zip(parts).for_each(|(area, lines)| Paragraph::new(lines).render(area, buffer));
+    history.render(areas[2], buffer);
+    clocks(report, view, areas[3], buffer);
 }
 
 /// Returns the host, the time of the last sample, its clock source and the number of samples.
@@ -137,12 +121,8 @@ fn header(report: &MonitorReport, view: &View) -> Line<'static> {
     let [since, now] = [report.started_at, report.sampled_at].map(|at| time(at, report.sampled_at));
     let at = if view.paused { format!(", paused at {now} UTC") } else { format!(" at {now} UTC") };
     let clocksource = report.now.clocksource.current.known().map_or(NOT_DETERMINED.into(), |name| view.text(name));
-    let samples = format!(
-        ": clock source {}, {} samples since {since}, every {}",
-        clocksource,
-        human::grouped(report.samples),
-        period(report.interval_s),
-    );
+    let (number, interval) = (human::grouped(report.samples), period(report.interval_s));
+    let samples = format!(": clock source {clocksource}, {number} samples since {since}, every {interval}");
     let style = if view.paused { BOLD } else { Style::new() };
     Line::from(vec![Span::styled(host, BOLD), Span::styled(at, style), samples.into()])
 }
@@ -170,14 +150,8 @@ fn history(report: &MonitorReport, view: &View, width: usize) -> Option<Sparklin
     };
     let time = period(shown.len() as f64 * report.interval_s);
     let title = format!("one read of PostgreSQL's clock, last {time}, at most {}", human::duration(highest));
-    Some(
-        Sparkline::default()
-            .block(Block::new().title(Line::styled(title, BOLD)))
-            .direction(RenderDirection::RightToLeft)
-            .max(FULL as u64)
-            .absent_value_symbol(" ")
-            .data(shown.iter().map(bar)),
-    )
+    let bars = Sparkline::default().direction(RenderDirection::RightToLeft).max(FULL as u64).absent_value_symbol(" ");
+    Some(bars.block(Block::new().title(Line::styled(title, BOLD))).data(shown.iter().map(bar)))
 }
 
 /// Returns the severity of a read cost of PostgreSQL's clock.
@@ -228,7 +202,8 @@ fn clocks(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer) 
 
 /// Returns the alarms, the worst first, each with the command that fixes it; then a summary.
 fn findings(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
-    let (mut alarms, others): (Vec<&WatchedFinding>, Vec<_>) = report.findings.iter().partition(|f| f.is_alarm());
+    let (mut alarms, others): (Vec<&WatchedFinding>, Vec<_>) =
+        report.findings.iter().partition(|f| f.finding.severity.is_alarm());
     alarms.sort_by_key(|watched| std::cmp::Reverse(watched.finding.severity));
     let mut lines = Vec::new();
     let mut commands = Vec::new();
@@ -259,33 +234,26 @@ fn findings(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
 
 /// Returns lines with a label, the most important first.
 fn facts(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
-    let mut lines = Vec::new();
-    let mut add = |label: &str, fact: Option<String>| {
-        let fact = fact.map_or(NOT_DETERMINED.into(), |fact| view.text(&fact));
-        lines.push(Line::from(left(label, LABEL) + &fact));
-    };
     if report.samples == 0 {
-        return lines;
+        return Vec::new();
     }
-    if let Some(unwritten) = &report.unwritten {
-        add("not written", Some(unwritten.clone()));
-    }
+    let mut facts: Vec<(&str, Option<String>)> = Vec::new();
+    facts.extend(report.unwritten.clone().map(|why| ("not written", Some(why))));
     // The part of the server shows its own error.
-    for Collector { name, error, .. } in report.collectors.iter().filter(|one| one.name != Collector::SERVER) {
-        if let Some(why) = error {
-            add("no figures", Some(format!("{name}: {why}")));
-        }
-    }
+    let others = report.collectors.iter().filter(|one| one.name != Collector::SERVER);
+    let failed = others.filter_map(|one| Some(format!("{}: {}", one.name, one.error.as_ref()?)));
+    facts.extend(failed.map(|why| ("no figures", Some(why))));
     if let Some(clock) = report.system().filter(|clock| clock.last.unavailable.is_none()) {
         let percentiles = clock.last.percentiles.map(|p| {
             [("50", p.p50_ns), ("99", p.p99_ns), ("99.9", p.p99_9_ns), ("99.99", p.p99_99_ns), ("99.999", p.p99_999_ns)]
                 .map(|(name, ns)| format!("{name}% {}", human::duration(ns)))
                 .join(GAP)
         });
-        add("percentiles", percentiles);
+        facts.push(("percentiles", percentiles));
     }
     let khz = |hz: f64| human::khz((hz / 100.0).round() / 10.0);
-    add("counter", report.counter.map(|rate| format!("{} +- {:.2} ppm", khz(rate.hz), rate.uncertainty_ppm.max(0.01))));
+    let rate = |rate: Rate| format!("{} +- {:.2} ppm", khz(rate.rate.0), rate.uncertainty.0.max(0.01));
+    facts.push(("counter", report.counter.map(rate)));
     for id in [finding_id::DRIFT, finding_id::CPU_SKEW] {
         let finding = report.findings.iter().map(|watched| &watched.finding).find(|finding| finding.id == id);
         let text = |finding: &Finding| match finding.severity {
@@ -293,17 +261,15 @@ fn facts(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
             Severity::Unknown => NOT_DETERMINED.into(),
             Severity::Warning | Severity::Critical => "see the alarm".into(),
         };
-        add(id, finding.map(text));
+        facts.push((id, finding.map(text)));
     }
-    let stops = |number, seconds| match number {
-        0 => "0".into(),
-        number => format!("{} ({})", count(number), period(seconds)),
-    };
-    let [suspends, pauses] = [stops(report.suspends, report.suspended_s), stops(report.pauses, report.paused_s)];
+    let [suspends, pauses] = [(report.suspends, report.suspended_s), (report.pauses, report.paused_s)]
+        .map(|(number, s)| if number == 0 { "0".into() } else { format!("{} ({})", count(number), period(s)) });
     let messages = count(report.kernel_messages);
     let text = format!("messages about clocks: {messages}, suspends: {suspends}, pauses: {pauses}");
-    add("kernel", Some(text));
-    lines
+    facts.push(("kernel", Some(text)));
+    let text = |fact: Option<String>| fact.map_or(NOT_DETERMINED.into(), |fact| view.text(&fact));
+    facts.into_iter().map(|(label, fact)| Line::from(left(label, LABEL) + &text(fact))).collect()
 }
 
 /// Returns the server of `--server`: the verdict of `advise`, and pg_fast_timing's figures.
@@ -324,10 +290,9 @@ fn server(report: &MonitorReport, view: &View, width: usize) -> Vec<Line<'static
         let [statements, exact, estimated] =
             [fast.statements, fast.exact_nodes, fast.estimated_nodes].map(|number| count(number as u64));
         let (method, clock, cost) = (view.text(&fast.method), view.text(&fast.clock), duration(fast.call_cost_ns));
-        lines.push(Line::from(format!(
-            "{}{method} with {clock}: one call {cost}; {statements} statements; nodes: {exact} exact, {estimated} estimated",
-            left("fast timing", LABEL)
-        )));
+        let label = left("fast timing", LABEL);
+        let counts = format!("{statements} statements; nodes: {exact} exact, {estimated} estimated");
+        lines.push(Line::from(format!("{label}{method} with {clock}: one call {cost}; {counts}")));
     }
     lines
 }

@@ -36,30 +36,25 @@ pub struct ServerFigures {
     longest: Duration,
 }
 
-#[derive(Clone)]
-struct Figures {
-    report: ServerReport,
-    /// the time that they took; `None` before the first figures
-    seconds: Option<f64>,
-    at: Instant,
-}
+/// The report, the time in seconds that it took (`None` before the first one), and when it came.
+type Figures = (ServerReport, Option<f64>, Instant);
 
 impl ServerFigures {
     pub fn new(longest: Duration) -> ServerFigures {
-        let none = Figures { report: ServerReport::default(), seconds: None, at: Instant::now() };
+        let none = (ServerReport::default(), None, Instant::now());
         ServerFigures { last: Arc::new(Mutex::new(none)), longest }
     }
 
     /// Replaces the figures. `seconds` is the time that they took.
     pub fn set(&self, report: ServerReport, seconds: f64) {
-        *lock(&self.last) = Figures { report, seconds: Some(seconds), at: Instant::now() };
+        *lock(&self.last) = (report, Some(seconds), Instant::now());
     }
 
     /// Waits for the first figures, for a monitor that takes only a few samples. If there are none in time, that is their
     /// error.
     pub fn wait(&self, stop: &AtomicBool) {
         let end = Instant::now() + FIRST_FIGURES;
-        while lock(&self.last).seconds.is_none() && !stop.load(Ordering::Relaxed) {
+        while lock(&self.last).1.is_none() && !stop.load(Ordering::Relaxed) {
             if Instant::now() > end {
                 let seconds = FIRST_FIGURES.as_secs();
                 let error = format!("the first observation did not end within {seconds} s");
@@ -72,7 +67,7 @@ impl ServerFigures {
     /// Returns the figures, or an error if they are too old. `None` before the first figures, until these are late. `stopped_s` is
     /// the time for which this process was stopped: it does not count.
     pub fn latest(&self, stopped_s: f64) -> Option<(ServerReport, Collector)> {
-        let Figures { mut report, seconds, at } = lock(&self.last).clone();
+        let (mut report, seconds, at) = lock(&self.last).clone();
         let age = at.elapsed().saturating_sub(Duration::try_from_secs_f64(stopped_s).unwrap_or_default());
         let is_late = age > self.longest;
         if is_late && report.error.is_none() {
@@ -111,10 +106,8 @@ fn observe(target: &Target, window: Nanos, interval_s: f64, stop: &AtomicBool, f
         let mut look = || -> Result<(), Error> {
             let observe = interval.is_multiple_of(OBSERVE_EVERY) || report.advise.is_none();
             // Settings of ALTER ROLE and ALTER DATABASE are those of new sessions, so each observation has a new connection.
-            let mut connection = match last_connection.take().filter(|_| !observe) {
-                Some(connection) => connection,
-                None => connect(target, stop)?,
-            };
+            let known = last_connection.take().filter(|_| !observe);
+            let mut connection = known.map_or_else(|| connect(target, stop), Ok)?;
             report.fast_timing = fast_timing_info(&mut connection, stop)?;
             if observe {
                 clocks.take_if(|_| interval.is_multiple_of(CLOCKS_EVERY));
@@ -165,7 +158,7 @@ mod tests {
     fn figures_of_age(seconds: u64, report: ServerReport) -> ServerFigures {
         let figures = ServerFigures::new(Duration::from_secs(17));
         figures.set(report, 0.5);
-        lock(&figures.last).at -= Duration::from_secs(seconds);
+        lock(&figures.last).2 -= Duration::from_secs(seconds);
         figures
     }
 
@@ -192,9 +185,9 @@ mod tests {
     #[test]
     fn a_silent_server_is_an_error_before_the_first_figures() {
         let figures = ServerFigures::new(Duration::from_secs(17));
-        lock(&figures.last).at -= Duration::from_secs(16);
+        lock(&figures.last).2 -= Duration::from_secs(16);
         assert!(figures.latest(0.0).is_none());
-        lock(&figures.last).at -= Duration::from_secs(2);
+        lock(&figures.last).2 -= Duration::from_secs(2);
         let (report, collector) = figures.latest(0.0).unwrap();
         assert_eq!(report.error.as_deref(), Some("the server has not answered for 18 s"));
         assert_eq!((collector.error, collector.seconds.floor()), (report.error, 18.0));

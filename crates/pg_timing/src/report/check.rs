@@ -4,6 +4,7 @@ use super::{
     Activity, ClockReport, Clocksource, Cpus, Demoted, Drift, Fact, Finding, HostFacts, KernelReport, SYSTEM, Skew,
     TscReport, Verdict,
 };
+use crate::json::possible;
 use serde::{Deserialize, Serialize};
 
 /// The source of the figures.
@@ -91,11 +92,10 @@ impl Report {
         }
     }
 
-    /// Reads a report from JSON.
-    pub fn from_json(json: &[u8]) -> Option<Report> {
-        let written: serde_json::Value = serde_json::from_slice(json).ok()?;
-        written.get("clocks")?.as_array()?;
-        serde_json::from_value(written).ok()
+    /// Reads a report from JSON. The error follows the name of the file.
+    pub fn from_json(json: &[u8]) -> Result<Report, String> {
+        let written = serde_json::from_slice(json).ok().filter(|json: &serde_json::Value| json["clocks"].is_array());
+        possible(written.ok_or("is not a host report")?).map_err(|why| format!("is a damaged host report: {why}"))
     }
 
     /// Returns how the kernel marked the TSC unstable, if its log shows that.
@@ -111,8 +111,7 @@ impl Report {
     /// Returns the read cost of the clock of that name in ns, if it is a positive number. Another program may have
     /// written the report.
     pub fn read_cost_ns(&self, name: &str) -> Option<f64> {
-        let clock = self.clocks.iter().find(|clock| clock.name == name)?;
-        clock.read_ns.filter(|ns| ns.is_finite() && *ns > 0.0)
+        self.clock(name)?.read_ns.filter(|ns| ns.is_finite() && *ns > 0.0)
     }
 
     /// Returns PostgreSQL's clock, if it has figures.
@@ -150,32 +149,5 @@ impl Measured {
             activity: report.activity.known().copied(),
             drift: report.drift.clone(),
         }
-    }
-
-    /// Returns the figures, or an error if one of them is impossible. A file may contain anything.
-    pub fn plausible(self) -> Result<Measured, String> {
-        // A century in ns.
-        const MAX_NS: f64 = 3.2e18;
-        let spans = self.clocks.iter().flat_map(|clock| {
-            let gaps = clock.gaps.map_or([0.0; 4], |g| [g.threshold_ns, g.total_ns, g.largest_ns, g.share]);
-            let percentiles = clock.percentiles.map_or([0.0; 3], |p| [p.min_ns, p.p99_9_ns, p.max_ns]);
-            let own = [clock.read_ns, clock.read_spread_ns, clock.loop_ns, clock.granularity_ns, clock.stood_still_ns];
-            let own = own.into_iter().chain([clock.undisturbed_ns, clock.timed_call_ns]);
-            own.flatten().chain([clock.largest_backward_ns]).chain(gaps).chain(percentiles)
-        });
-        if !spans.chain([self.seconds]).all(|ns| (0.0..=MAX_NS).contains(&ns)) {
-            return Err("a clock has an impossible figure".into());
-        }
-        let rate = self.frequency_khz.is_none_or(|khz| (1.0..=1e9).contains(&khz));
-        if !rate || !self.uncertainty_ppm.is_none_or(|ppm| (0.0..=1e6).contains(&ppm)) {
-            return Err("the counter's rate is impossible".into());
-        }
-        if !self.skew.iter().all(|s| s.low_ns <= s.high_ns && s.low_ns.abs() <= MAX_NS && s.high_ns.abs() <= MAX_NS) {
-            return Err("a skew has impossible bounds".into());
-        }
-        if !self.drift.iter().all(|d| d.rate_ppm.abs() <= 1e9 && (0.0..=1e9).contains(&d.uncertainty_ppm)) {
-            return Err("a drift has impossible figures".into());
-        }
-        Ok(self)
     }
 }

@@ -90,16 +90,12 @@ pub struct Percentiles {
 impl Percentiles {
     /// Returns the percentiles, given a function from a share of the differences to the longest one of them in ns.
     pub fn of(at: impl Fn(f64) -> Option<f64>) -> Option<Percentiles> {
-        Some(Percentiles {
-            min_ns: at(0.0)?,
-            p50_ns: at(0.5)?,
-            p90_ns: at(0.9)?,
-            p99_ns: at(0.99)?,
-            p99_9_ns: at(0.999)?,
-            p99_99_ns: at(0.9999)?,
-            p99_999_ns: at(0.99999)?,
-            max_ns: at(1.0)?,
-        })
+        let shares = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 1.0];
+        let figures: Vec<f64> = shares.into_iter().map(at).collect::<Option<_>>()?;
+        let [min_ns, p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns, p99_999_ns, max_ns] = figures[..] else {
+            return None;
+        };
+        Some(Percentiles { min_ns, p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns, p99_999_ns, max_ns })
     }
 }
 

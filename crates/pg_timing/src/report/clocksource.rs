@@ -1,6 +1,6 @@
 //! Clock sources: what each is, and those of a host.
 
-use super::{ClockReport, Fact, HostFacts};
+use super::{ClockReport, HostFacts};
 
 /// One kind of clock source.
 #[derive(Debug, PartialEq, Eq)]
@@ -169,18 +169,13 @@ pub enum System {
 impl System {
     /// Returns the system from the kernel's name. An unknown kernel counts as Linux.
     pub fn of_facts(facts: &HostFacts) -> System {
-        match &facts.kernel {
-            Fact::Known(kernel) if kernel.starts_with("FreeBSD") => System::FreeBsd,
-            _ => System::Linux,
-        }
+        let is_freebsd = facts.kernel.known().is_some_and(|kernel| kernel.starts_with("FreeBSD"));
+        if is_freebsd { System::FreeBsd } else { System::Linux }
     }
 
     /// Returns the system's term for a clock source.
     pub fn clocksource_term(self) -> &'static str {
-        match self {
-            System::Linux => "clock source",
-            System::FreeBsd => "timecounter",
-        }
+        if self == System::Linux { "clock source" } else { "timecounter" }
     }
 
     /// Returns the command that switches to `name`, as root.

@@ -140,31 +140,21 @@ pub enum Effect {
     MuchWorse,
 }
 
-/// Each effect with its name, the effect of the opposite change, and the exit status.
-const EFFECTS: [(Effect, &str, Effect, u8); 7] = [
-    (Effect::MuchBetter, "much better", Effect::MuchWorse, 0),
-    (Effect::Better, "better", Effect::Worse, 0),
-    (Effect::Same, "same", Effect::Same, 0),
-    (Effect::Changed, "changed", Effect::Changed, 0),
-    (Effect::NotCompared, "not compared", Effect::NotCompared, 3),
-    (Effect::Worse, "worse", Effect::Better, 1),
-    (Effect::MuchWorse, "much worse", Effect::MuchBetter, 2),
-];
-
 impl Effect {
     /// Returns the effect in small letters.
     pub fn word(self) -> &'static str {
-        EFFECTS[self as usize].1
+        ["much better", "better", "same", "changed", "not compared", "worse", "much worse"][self as usize]
     }
 
     /// Returns the effect of the opposite change.
     pub fn mirrored(self) -> Effect {
-        EFFECTS[self as usize].2
+        use Effect::{Better, Changed, MuchBetter, MuchWorse, NotCompared, Same, Worse};
+        [MuchWorse, Worse, Same, Changed, NotCompared, Better, MuchBetter][self as usize]
     }
 
     /// Returns the exit status: 0 same or better, 1 worse, 2 much worse, 3 not compared.
     pub fn exit_status(self) -> u8 {
-        EFFECTS[self as usize].3
+        [0, 0, 0, 0, 3, 1, 2][self as usize]
     }
 }
 
@@ -230,11 +220,9 @@ pub fn compare(before: (&str, &Report), after: (&str, &Report)) -> Comparison {
     pair.compare_clocks();
     pair.compare_facts();
     // Both reports were judged by this program, so both have all findings in the same order.
-    reports[0]
-        .findings
-        .iter()
-        .zip(&reports[1].findings)
-        .for_each(|(before, after)| pair.compare_finding(before, after));
+    for (before, after) in reports[0].findings.iter().zip(&reports[1].findings) {
+        pair.compare_finding(before, after);
+    }
     let [before, after] = [before, after]
         .map(|(source, report)| format!("{source}: {}; {}", program(report), report.verdict.severity.word()));
     let verdict = pair.verdict();
@@ -250,10 +238,8 @@ impl Pair<'_> {
         let [before, after] = self.reports.map(|report| report.tsc.used_by_default);
         let has_other_default = before.zip(after).is_some_and(|(before, after)| before != after);
         for clock in CLOCKS.into_iter().filter(|clock| *clock != PG19 || has_other_default) {
-            let has_undisturbed = self
-                .reports
-                .iter()
-                .all(|report| find(report, clock).is_some_and(|clock| clock.undisturbed_ns.is_some()));
+            let is_undisturbed = |report| find(report, clock).is_some_and(|clock| clock.undisturbed_ns.is_some());
+            let has_undisturbed = self.reports.into_iter().all(is_undisturbed);
             match has_loop {
                 true => self.number(LOOP, clock, |report, clock| loop_cost(clock, is_output(report), work)),
                 false => self.number(READ, clock, |_, clock| read_cost(clock, has_undisturbed)),
@@ -340,7 +326,7 @@ impl Pair<'_> {
         let load = self.load.as_ref().filter(|_| is_time);
         // Load makes a time longer, and never shorter.
         let is_slowed = self.is_slowed[usize::from(before.value < after.value)];
-        let least = if load.is_some() && is_slowed { high.value / SLOW_FACTOR } else { high.value };
+        let least = if load.is_some() && is_slowed { high.value.min(high.value / SLOW_FACTOR) } else { high.value };
         // Figures of a damaged report may have no difference.
         let is_beyond_noise = least - low.value > low.noise + high.noise;
         if !is_beyond_noise {
@@ -375,10 +361,7 @@ impl Pair<'_> {
             (finding.severity == Severity::Unknown).then(|| "the check could not decide".to_string())
         };
         let worse = if before.severity > after.severity { before } else { after };
-        let effect = match both([before, after].map(undecided)) {
-            Some(why) => Err(why),
-            None => self.effect_of_alarm(worse),
-        };
+        let effect = both([before, after].map(undecided)).map_or_else(|| self.effect_of_alarm(worse), Err);
         let effect = effect.map(|effect| if worse.severity == after.severity { effect } else { effect.mirrored() });
         let change = self.add(worse.id.clone(), [before, after].map(|finding| finding.severity.word().into()), effect);
         let is_same = change.effect == Effect::Same;
@@ -466,13 +449,9 @@ impl Pair<'_> {
         for level in [Effect::MuchWorse, Effect::Worse, Effect::MuchBetter, Effect::Better] {
             sentences.extend(list(&format!("Now {}", level.word()), &|change| change.effect == level));
         }
-        match effect {
-            Effect::Same => sentences.push("No figure changed by more than the noise.".into()),
-            Effect::Changed => {
-                sentences.extend(list("Different, but neither better nor worse", &|change| change.effect == effect));
-            }
-            _ => {}
-        }
+        sentences.extend((effect == Effect::Same).then(|| "No figure changed by more than the noise.".into()));
+        let is_different = |change: &Change| change.effect == effect && effect == Effect::Changed;
+        sentences.extend(list("Different, but neither better nor worse", &is_different));
         sentences.extend(self.meaning(effect));
         sentences.extend(list("Alarms that only one of the reports can show", &|change| {
             change.hides(Severity::Warning) || change.hides(Severity::Critical)

@@ -17,22 +17,17 @@ pub enum Severity {
 impl Severity {
     /// Returns the exit status, as monitoring plugins define it.
     pub fn exit_status(self) -> u8 {
-        match self {
-            Severity::Ok => 0,
-            Severity::Warning => 1,
-            Severity::Critical => 2,
-            Severity::Unknown => 3,
-        }
+        [3, 0, 1, 2][self as usize]
+    }
+
+    /// Returns whether it is a warning or critical.
+    pub fn is_alarm(self) -> bool {
+        self >= Severity::Warning
     }
 
     /// Returns the severity in capital letters.
     pub fn word(self) -> &'static str {
-        match self {
-            Severity::Ok => "OK",
-            Severity::Warning => "WARNING",
-            Severity::Critical => "CRITICAL",
-            Severity::Unknown => "UNKNOWN",
-        }
+        ["UNKNOWN", "OK", "WARNING", "CRITICAL"][self as usize]
     }
 }
 

@@ -38,27 +38,6 @@ pub struct Ntp {
     pub frequency_ppm: f64,
 }
 
-/// A boot parameter that selects a clock source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClocksourceParameter<'a> {
-    /// as on the kernel's command line
-    pub word: &'a str,
-    /// the clock source
-    pub name: &'a str,
-}
-
-impl<'a> ClocksourceParameter<'a> {
-    /// Returns the parameter that counts. Linux still accepts the old `clock=` for `clocksource=`, with the old name `pmtmr`
-    /// for acpi_pm. The last one counts.
-    pub fn of(boot_parameters: &'a [String]) -> Option<ClocksourceParameter<'a>> {
-        boot_parameters.iter().rev().find_map(|word| match word.split_once('=')? {
-            ("clock", "pmtmr") => Some(ClocksourceParameter { word, name: "acpi_pm" }),
-            ("clocksource" | "clock", name) => Some(ClocksourceParameter { word, name }),
-            _ => None,
-        })
-    }
-}
-
 impl HostFacts {
     /// Returns no facts, for the reason `why`.
     pub fn unavailable(why: &str) -> HostFacts {
@@ -81,6 +60,16 @@ impl HostFacts {
     /// Returns the boot parameters about clocks, as far as they are known.
     pub fn parameters(&self) -> &[String] {
         self.boot_parameters.known().map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the boot parameter that selects the clock source, and the name of that. Linux still accepts the old `clock=` for
+    /// `clocksource=`, with the old name `pmtmr` for acpi_pm. The last one counts.
+    pub fn clocksource_parameter(boot_parameters: &[String]) -> Option<(&str, &str)> {
+        boot_parameters.iter().rev().find_map(|word| match word.split_once('=')? {
+            ("clock", "pmtmr") => Some((word.as_str(), "acpi_pm")),
+            ("clocksource" | "clock", name) => Some((word.as_str(), name)),
+            _ => None,
+        })
     }
 
     /// Returns whether this is a virtual machine.
@@ -305,8 +294,11 @@ mod tests {
             ("clocksource=tsc nohz=off clock=hpet", "clock=hpet", "hpet"),
         ] {
             let words: Vec<String> = line.split(' ').map(String::from).collect();
-            assert_eq!(ClocksourceParameter::of(&words), Some(ClocksourceParameter { word, name }), "{line}");
+            assert_eq!(HostFacts::clocksource_parameter(&words), Some((word, name)), "{line}");
         }
-        assert_eq!(ClocksourceParameter::of(&["clocksource.verify_n_cpus=8".into(), "tsc=reliable".into()]), None);
+        assert_eq!(
+            HostFacts::clocksource_parameter(&["clocksource.verify_n_cpus=8".into(), "tsc=reliable".into()]),
+            None
+        );
     }
 }

@@ -94,10 +94,7 @@ impl<T> Fact<T> {
 
 impl<T, E: std::fmt::Display> From<Result<T, E>> for Fact<T> {
     fn from(result: Result<T, E>) -> Fact<T> {
-        match result {
-            Ok(value) => Fact::Known(value),
-            Err(why) => Fact::unavailable(why.to_string()),
-        }
+        result.map_or_else(|why| Fact::unavailable(why.to_string()), Fact::Known)
     }
 }
 

@@ -1,7 +1,9 @@
 //! What `pg_timing monitor` knows at one instant: the input of its screen and of its metrics.
 
 use super::{AdviseReport, ClockReport, Finding, Report, Severity};
+use crate::json;
 use std::collections::{BTreeMap, VecDeque};
+use timing_clock::Rate;
 
 /// The state of the monitor after its last sample. Times of day are in seconds since 1970.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +21,8 @@ pub struct MonitorReport {
     pub clocks: Vec<WatchedClock>,
     /// sudden changes of the offset between two clocks since the start, by clock and reference clock
     pub offset_steps: BTreeMap<(String, String), u64>,
-    pub counter: Option<CounterRate>,
+    /// the measured rate of the CPU's counter
+    pub counter: Option<Rate>,
     pub suspends: u64,
     pub suspended_s: f64,
     pub pauses: u64,
@@ -67,11 +70,6 @@ impl WatchedFinding {
     pub fn new(finding: Finding, since: f64) -> WatchedFinding {
         WatchedFinding { finding, since, appeared_at: None, calm: 0, since_fall: u32::MAX, needed: 0 }
     }
-
-    /// Returns whether it is a warning or critical.
-    pub fn is_alarm(&self) -> bool {
-        self.finding.severity >= Severity::Warning
-    }
 }
 
 /// One clock over time.
@@ -105,57 +103,38 @@ impl ClockTotals {
     }
 }
 
-/// The measured rate of the CPU's counter.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CounterRate {
-    pub hz: f64,
-    pub uncertainty_ppm: f64,
-}
-
-/// Defines the kinds of events with their names, in the order of the documentation.
-macro_rules! event_kinds {
-    ($($(#[$text:meta])* $kind:ident $name:literal;)*) => {
-        /// The kinds of events.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-        #[cfg_attr(test, derive(schemars::JsonSchema))]
-        pub enum EventKind {
-            $($(#[$text])* #[serde(rename = $name)] $kind,)*
-        }
-
-        impl EventKind {
-            pub const ALL: [EventKind; [$($name),*].len()] = [$(EventKind::$kind),*];
-
-            /// Returns the name in events and metrics.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(EventKind::$kind => $name,)*
-                }
-            }
-        }
-    };
-}
-
-event_kinds! {
-    MonitorStarted "monitor_started";
-    MonitorStopped "monitor_stopped";
+/// The kinds of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, clap::ValueEnum)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    MonitorStarted,
+    MonitorStopped,
     /// a finding became a warning or critical, or its severity changed between the two
-    FindingAppeared "finding_appeared";
-    FindingCleared "finding_cleared";
-    ClocksourceChanged "clocksource_changed";
-    KernelMessage "kernel_message";
-    BackwardStep "backward_step";
-    Suspend "suspend";
-    Pause "pause";
+    FindingAppeared,
+    FindingCleared,
+    ClocksourceChanged,
+    KernelMessage,
+    BackwardStep,
+    Suspend,
+    Pause,
     /// a clock jumped against another one
-    OffsetStep "offset_step";
+    OffsetStep,
     /// the counter's rate changed
-    RateChanged "rate_changed";
-    ReadCostRose "read_cost_rose";
-    ReadCostFell "read_cost_fell";
+    RateChanged,
+    ReadCostRose,
+    ReadCostFell,
     /// the virtual machine was restored from a snapshot, cloned, or moved to another CPU model
-    MachineRestored "machine_restored";
-    CollectorFailed "collector_failed";
-    CollectorRecovered "collector_recovered";
+    MachineRestored,
+    CollectorFailed,
+    CollectorRecovered,
+}
+
+impl EventKind {
+    /// Returns the name in events and metrics.
+    pub fn name(self) -> String {
+        json::name(&self)
+    }
 }
 
 /// One event. In the file of `--events`, it is one line of JSON.
@@ -209,7 +188,7 @@ pub struct OwnUse {
 /// The server of `--server`.
 #[derive(Clone, Debug, Default)]
 pub struct ServerReport {
-    /// why it gave no figures, with a hint
+    /// why there are no figures, with a hint. Old figures would look like new ones
     pub error: Option<String>,
     /// the last answer of `advise`
     pub advise: Option<AdviseReport>,

@@ -1,46 +1,48 @@
 //! The user's thresholds for a monitoring plugin, and their result for a report.
 
 use super::{COUNTER, Report, SYSTEM, Severity};
+use crate::human::{duration, percent};
 
 /// A figure that can have thresholds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watched {
-    /// cost of a read of PostgreSQL's clock, in ns
-    Read,
-    /// time that interruptions took, in percent
-    Lost,
-    /// offset between the clocks of two CPUs that is certain, in ns
-    Skew,
+#[derive(Debug)]
+pub struct Watched {
+    /// in the options
+    pub name: &'static str,
+    /// what an exceeded threshold says before the value
+    pub what: &'static str,
+    pub text: fn(f64) -> String,
+    /// of a limit; the first one is that of the figure
+    pub units: &'static str,
+    /// the largest possible limit, and the range as text
+    pub most: (f64, &'static str),
+    /// returns the figure, if the report has it
+    pub value: fn(&Report) -> Option<f64>,
 }
+
+/// Limits in the order of [`Watched::ALL`].
+pub type Limits = [Option<f64>; 3];
 
 impl Watched {
-    pub const ALL: [Watched; 3] = [Watched::Read, Watched::Lost, Watched::Skew];
+    pub const ALL: [Watched; 3] = [
+        Watched::time("read", "a read of PostgreSQL's clock costs", |report| report.system()?.cost_ns()),
+        Watched {
+            name: "lost",
+            what: "interruptions took",
+            text: |lost| percent(lost / 100.0),
+            units: "%",
+            most: (100.0, "0% and 100%"),
+            value: |report| report.system()?.gaps.map(|gaps| gaps.share * 100.0),
+        },
+        Watched::time("skew", "the clocks of two CPUs differ by at least", skew),
+    ];
 
-    /// Returns the name in the options.
-    pub fn name(self) -> &'static str {
-        match self {
-            Watched::Read => "read",
-            Watched::Lost => "lost",
-            Watched::Skew => "skew",
-        }
+    /// Returns a figure in ns. No read and no skew takes longer than 1000 s.
+    const fn time(name: &'static str, what: &'static str, value: fn(&Report) -> Option<f64>) -> Watched {
+        Watched { name, what, text: duration, units: "ns, us, ms or s", most: (1e12, "0 and 1000 s"), value }
     }
 }
 
-/// The largest permitted figures of one severity, in the units of [`Watched`].
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Limits([Option<f64>; 3]);
-
-impl Limits {
-    pub fn get(&self, figure: Watched) -> Option<f64> {
-        self.0[figure as usize]
-    }
-
-    pub fn set(&mut self, figure: Watched, limit: f64) {
-        self.0[figure as usize] = Some(limit);
-    }
-}
-
-/// The thresholds for a warning and for critical.
+/// The largest permitted figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Thresholds {
     pub warning: Limits,
@@ -48,7 +50,7 @@ pub struct Thresholds {
 }
 
 /// The result of one figure's thresholds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Judged {
     pub figure: Watched,
     /// `Unknown` if the figure was not measured
@@ -59,26 +61,22 @@ pub struct Judged {
 }
 
 impl Thresholds {
-    /// Returns the first figure whose warning limit is above its critical limit.
-    pub fn contradiction(&self) -> Option<Watched> {
-        let limits = |figure| self.warning.get(figure).zip(self.critical.get(figure));
-        Watched::ALL.into_iter().find(|figure| limits(*figure).is_some_and(|(warning, critical)| warning > critical))
+    /// Returns each figure with its limits for a warning and for critical.
+    pub fn figures(&self) -> impl Iterator<Item = (Watched, [Option<f64>; 2])> {
+        Watched::ALL.into_iter().zip(self.warning.into_iter().zip(self.critical).map(<[_; 2]>::from))
     }
 
     /// Returns the result of each figure that has a threshold.
     pub fn judge(&self, report: &Report) -> Vec<Judged> {
-        let judged = Watched::ALL.into_iter().filter_map(|figure| {
-            let (warning, critical) = (self.warning.get(figure), self.critical.get(figure));
-            warning.or(critical)?;
-            let value = value(report, figure);
-            let is_exceeded = |limit: &f64| value.is_some_and(|value| value > *limit);
-            let (severity, limit) = match (critical.filter(is_exceeded), warning.filter(is_exceeded), value) {
-                (Some(limit), _, _) => (Severity::Critical, Some(limit)),
-                (None, Some(limit), _) => (Severity::Warning, Some(limit)),
-                (None, None, Some(_)) => (Severity::Ok, None),
-                (None, None, None) => (Severity::Unknown, None),
+        let judged = self.figures().filter(|(_, limits)| *limits != [None; 2]).map(|(figure, limits)| {
+            let value = (figure.value)(report);
+            let exceeded = limits.map(|limit| limit.filter(|limit| value.is_some_and(|value| value > *limit)));
+            let (severity, limit) = match exceeded {
+                [_, Some(limit)] => (Severity::Critical, Some(limit)),
+                [Some(limit), None] => (Severity::Warning, Some(limit)),
+                [None, None] => (if value.is_some() { Severity::Ok } else { Severity::Unknown }, None),
             };
-            Some(Judged { figure, severity, value, limit })
+            Judged { figure, severity, value, limit }
         });
         judged.collect()
     }
@@ -87,19 +85,7 @@ impl Thresholds {
     /// one of them is.
     pub fn severity(&self, report: &Report) -> Severity {
         let all = || self.judge(report).into_iter().map(|judged| judged.severity).chain([report.verdict.severity]);
-        match all().max() {
-            Some(worst) if worst >= Severity::Warning => worst,
-            _ => all().min().unwrap_or(Severity::Unknown),
-        }
-    }
-}
-
-/// Returns the figure, if the report has it.
-pub fn value(report: &Report, figure: Watched) -> Option<f64> {
-    match figure {
-        Watched::Read => report.system()?.cost_ns(),
-        Watched::Lost => report.system()?.gaps.map(|gaps| gaps.share * 100.0),
-        Watched::Skew => skew(report),
+        all().max().filter(|worst| worst.is_alarm()).or(all().min()).unwrap_or(Severity::Unknown)
     }
 }
 
@@ -127,17 +113,11 @@ mod tests {
         report
     }
 
-    fn limits(limits: &[(Watched, f64)]) -> Limits {
-        let mut all = Limits::default();
-        limits.iter().for_each(|(figure, limit)| all.set(*figure, *limit));
-        all
-    }
-
     #[test]
     fn the_worst_threshold_counts() {
         let thresholds = |read, lost, critical| Thresholds {
-            warning: limits(&[(Watched::Read, read), (Watched::Lost, lost)]),
-            critical: limits(&[(Watched::Read, critical)]),
+            warning: [Some(read), Some(lost), None],
+            critical: [Some(critical), None, None],
         };
         for (thresholds, verdict, severity) in [
             (thresholds(120.0, 8.0, 500.0), Severity::Ok, Severity::Ok),
@@ -152,16 +132,16 @@ mod tests {
         }
         assert_eq!(Thresholds::default().severity(&report(Severity::Ok)), Severity::Ok);
         let judged = thresholds(100.0, 50.0, 900.0).judge(&report(Severity::Ok));
-        let of = |judged: &Judged| (judged.figure, judged.severity, judged.limit);
+        let of = |judged: &Judged| (judged.figure.name, judged.severity, judged.limit);
         assert_eq!(
             judged.iter().map(of).collect::<Vec<_>>(),
-            [(Watched::Read, Severity::Warning, Some(100.0)), (Watched::Lost, Severity::Ok, None)]
+            [("read", Severity::Warning, Some(100.0)), ("lost", Severity::Ok, None)]
         );
     }
 
     #[test]
     fn a_threshold_of_a_missing_figure_is_unknown() {
-        let thresholds = Thresholds { warning: limits(&[(Watched::Skew, 1000.0)]), ..Thresholds::default() };
+        let thresholds = Thresholds { warning: [None, None, Some(1000.0)], ..Thresholds::default() };
         let mut report = report(Severity::Ok);
         assert_eq!(thresholds.severity(&report), Severity::Unknown);
         report.verdict.severity = Severity::Warning;
@@ -174,7 +154,7 @@ mod tests {
     #[test]
     fn only_a_certain_offset_of_postgresqls_clocks_counts() {
         let mut report = report(Severity::Ok);
-        let skew = |clock: &str, low_ns, high_ns| Skew {
+        let of = |clock: &str, low_ns, high_ns| Skew {
             clock: clock.into(),
             a: 0,
             b: 1,
@@ -183,20 +163,9 @@ mod tests {
             moving: false,
             passes: 9,
         };
-        report.cpus.skew =
-            vec![skew(SYSTEM, -900.0, 900.0), skew(COUNTER, 700.0, 900.0), skew(COUNTER, -900.0, -800.0)];
-        assert_eq!(value(&report, Watched::Skew), Some(0.0));
+        report.cpus.skew = vec![of(SYSTEM, -900.0, 900.0), of(COUNTER, 700.0, 900.0), of(COUNTER, -900.0, -800.0)];
+        assert_eq!(skew(&report), Some(0.0));
         report.tsc.used_by_default = Some(true);
-        assert_eq!(value(&report, Watched::Skew), Some(800.0));
-    }
-
-    #[test]
-    fn a_warning_above_critical_is_a_contradiction() {
-        let thresholds = |warning, critical| Thresholds {
-            warning: limits(&[(Watched::Read, 1.0), (Watched::Lost, warning)]),
-            critical: limits(&[(Watched::Lost, critical)]),
-        };
-        assert_eq!(thresholds(5.0, 5.0).contradiction(), None);
-        assert_eq!(thresholds(5.1, 5.0).contradiction(), Some(Watched::Lost));
+        assert_eq!(skew(&report), Some(800.0));
     }
 }

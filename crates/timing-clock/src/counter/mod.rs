@@ -49,24 +49,17 @@ impl std::error::Error for Refused {}
 /// Call this function before the first read, because a read of a denied counter causes SIGSEGV. The vDSO reads the same
 /// counter. So `clock_gettime` and `std::time::Instant` end the process, too. Clocks that make system calls still work.
 pub fn permitted() -> Result<(), Refused> {
-    match denied() {
-        true => Err(Refused::Denied),
-        false => Ok(()),
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        let mut mode: libc::c_int = 0;
+        // SAFETY: PR_GET_TSC writes one int. Kernels without it (AArch64 before 6.12) return an error and do not change
+        // `mode`. They cannot deny the counter.
+        let rc = unsafe { libc::prctl(libc::PR_GET_TSC, &mut mode as *mut libc::c_int) };
+        if rc == 0 && mode == libc::PR_TSC_SIGSEGV {
+            return Err(Refused::Denied);
+        }
     }
-}
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn denied() -> bool {
-    let mut mode: libc::c_int = 0;
-    // SAFETY: PR_GET_TSC writes one int. Kernels without it (AArch64 before 6.12) return an error and do not change
-    // `mode`. They cannot deny the counter.
-    let rc = unsafe { libc::prctl(libc::PR_GET_TSC, &mut mode as *mut libc::c_int) };
-    rc == 0 && mode == libc::PR_TSC_SIGSEGV
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn denied() -> bool {
-    false
+    Ok(())
 }
 
 #[cfg(test)]

@@ -29,10 +29,7 @@ impl Rdtscp {
     /// Returns the clock if this thread may read it and the CPU has the instruction.
     pub fn new() -> Result<Self, Refused> {
         super::permitted()?;
-        match crate::Features::of_this_cpu().rdtscp {
-            true => Ok(Rdtscp(())),
-            false => Err(Refused::NoInstruction("RDTSCP")),
-        }
+        if crate::Features::of_this_cpu().rdtscp { Ok(Rdtscp(())) } else { Err(Refused::NoInstruction("RDTSCP")) }
     }
 }
 

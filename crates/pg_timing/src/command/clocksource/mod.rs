@@ -4,9 +4,9 @@
 mod tests;
 
 use super::values::seconds;
-use super::{check, interrupt, print, show};
+use super::{check, interrupt, show};
 use crate::document::{self, Block, Document};
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::guardian::GuardianProcess;
 use crate::host::clocksource::{
     Restore, Setting, check_request, current, hint_to_force, list, not_permitted, start_guardian, wait,
@@ -17,6 +17,7 @@ use crate::host::survey;
 use crate::human;
 use crate::output_file::is_root;
 use crate::report::ClockReport;
+use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,7 +80,7 @@ pub struct UseArguments {
     pub force: bool,
 }
 
-pub fn run(arguments: ClocksourceArguments) -> anyhow::Result<u8> {
+pub fn run(arguments: ClocksourceArguments) -> Result<u8> {
     match arguments.command {
         None => show_list(arguments.list.root.as_deref()),
         Some(ClocksourceCommand::List(list)) => show_list(list.root.as_deref()),
@@ -88,28 +89,18 @@ pub fn run(arguments: ClocksourceArguments) -> anyhow::Result<u8> {
     .map(|()| 0)
 }
 
-fn show_list(root: Option<&Path>) -> anyhow::Result<()> {
+fn show_list(root: Option<&Path>) -> Result<()> {
     let host = check::host(root)?;
     let measure = || survey::system_clock(LIST_TIME, &AtomicBool::new(false));
     show(&document::clocksource::list(&list(&host, measure)?))
 }
 
-fn use_clocksource(arguments: &UseArguments) -> anyhow::Result<()> {
-    let trial = (!arguments.keep).then_some(arguments.seconds);
-    let request = SwitchRequest { name: &arguments.name, trial, force: arguments.force };
+fn use_clocksource(arguments: &UseArguments) -> Result<()> {
     let stop = interrupt::flag_until_restored()?;
-    switch(&Host::live(), &request, &mut LiveEnv { stop: &stop }, &stop)
+    switch(&Host::live(), arguments, &mut LiveEnv { stop: &stop }, &stop)
 }
 
-/// What the user asked for.
-#[derive(Clone, Copy, Debug)]
-struct SwitchRequest<'a> {
-    name: &'a str,
-    /// the old clock source is restored after this time; `None` keeps the new one until the next restart
-    trial: Option<Nanos>,
-    /// switch even to a clock source that can stall a host, or that has known faults
-    force: bool,
-}
+type Guard = Result<Option<GuardianProcess>, Error>;
 
 /// What a switch needs besides the setting. Tests bring their own.
 trait SwitchEnv {
@@ -117,13 +108,7 @@ trait SwitchEnv {
     fn known_faults(&mut self, name: &str) -> Vec<String>;
     /// Starts the process that restores `old` if this program is killed, or stopped for longer than the trial. Tests have
     /// none.
-    fn guard(
-        &mut self,
-        setting: &dyn Setting,
-        old: &str,
-        new: &str,
-        trial: Nanos,
-    ) -> Result<Option<GuardianProcess>, Error> {
+    fn guard(&mut self, setting: &dyn Setting, old: &str, new: &str, trial: Nanos) -> Guard {
         start_guardian(setting, old, new, trial).map(Some)
     }
     /// Measures PostgreSQL's clock.
@@ -133,12 +118,8 @@ trait SwitchEnv {
         wait(budget);
     }
     /// Shows a step at once.
-    fn show(&mut self, document: &Document) -> anyhow::Result<()> {
+    fn show(&mut self, document: &Document) -> Result<()> {
         show(document)
-    }
-    /// Shows an empty line.
-    fn show_empty_line(&mut self) -> anyhow::Result<()> {
-        print("\n")
     }
 }
 
@@ -162,13 +143,9 @@ fn sentence(text: String) -> Document {
 }
 
 /// Switches the clock source. A signal sets `stop`; then the old clock source is restored.
-fn switch(
-    setting: &dyn Setting,
-    request: &SwitchRequest,
-    env: &mut dyn SwitchEnv,
-    stop: &AtomicBool,
-) -> anyhow::Result<()> {
-    let SwitchRequest { name, trial, force } = *request;
+fn switch(setting: &dyn Setting, request: &UseArguments, env: &mut dyn SwitchEnv, stop: &AtomicBool) -> Result<()> {
+    let UseArguments { name, seconds, keep, force } = request;
+    let (name, keep, force) = (name.as_str(), *keep, *force);
     let is_stopped = || stop.load(Ordering::Relaxed);
     // Lock before reading, so that no other pg_timing changes the clock source in between. Report a failed lock last:
     // a request that is impossible anyway needs no permission.
@@ -180,26 +157,20 @@ fn switch(
     check_request(setting, name, force)?;
     let _lock = lock.map_err(|error| not_permitted(&error, name, is_root()))?;
     let faults = if force { Vec::new() } else { env.known_faults(name) };
-    if !faults.is_empty() {
-        let what = format!("{name} has known faults on this host: {}", faults.join("; "));
-        return Err(Error::new(what, hint_to_force(name)).into());
-    }
+    let what = format!("{name} has known faults on this host: {}", faults.join("; "));
+    require(faults.is_empty(), what, hint_to_force(name))?;
 
     // How to undo the switch comes before any change.
     env.show(&document::clocksource::undo(&old))?;
-    env.show_empty_line()?;
+    env.show(&sentence(String::new()))?;
     let before = env.measure();
     let unchanged = || format!("the clock source is still {old}");
-    if is_stopped() {
-        return Err(Error::new("stopped before anything was changed", unchanged()).into());
-    }
+    require(!is_stopped(), "stopped before anything was changed", unchanged())?;
     // The measurement took half a second, and the clock source may have changed meanwhile.
     let now = current(setting)?;
-    if now != old {
-        let what = format!("another user or program has just changed the clock source from {old} to {now}");
-        return Err(Error::new(what, "pg_timing changed nothing; try again").into());
-    }
-    let limit = trial.unwrap_or(Nanos(0.0));
+    let what = format!("another user or program has just changed the clock source from {old} to {now}");
+    require(now == old, what, "pg_timing changed nothing; try again")?;
+    let limit = if keep { Nanos(0.0) } else { *seconds };
     let budget = Budget::new(limit, stop);
     let mut restore = Restore::new(setting, &old, name, env.guard(setting, &old, name, limit)?);
     restore.switch()?;
@@ -209,7 +180,7 @@ fn switch(
         return Err(Error::new(format!("stopped before {name} was measured"), restore.now()?).into());
     }
     env.show(&document::clocksource::comparison((&old, &before), (name, &after)))?;
-    if trial.is_some() {
+    if !keep {
         let left = human::seconds(budget.left().0);
         env.show(&sentence(format!("{old} will be restored in {left}. Ctrl-C restores it at once.")))?;
         env.wait(&budget);
@@ -225,9 +196,7 @@ fn switch(
     restore.disarm();
     // If this program was stopped for a while, the guardian has restored the old clock source.
     let now = current(setting)?;
-    if now != name {
-        let hint = "pg_timing was stopped, or another program has changed it; try again";
-        return Err(Error::new(format!("{name} was not kept: the clock source is {now}"), hint).into());
-    }
+    let hint = "pg_timing was stopped, or another program has changed it; try again";
+    require(now == name, format!("{name} was not kept: the clock source is {now}"), hint)?;
     env.show(&document::clocksource::kept(name, &old))
 }

@@ -8,16 +8,17 @@ use super::{NOT_DONE, interrupt};
 use crate::host::watch::LiveMachine;
 use crate::human::reason;
 use crate::monitor::{Monitor, ServerFigures, run as watch, server};
-use crate::report::{MonitorEvent, MonitorReport};
+use crate::report::MonitorReport;
 use crate::server::connection::require_libpq;
 use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use outputs::Outputs;
+use ratatui::crossterm::terminal::disable_raw_mode;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 use timing_clock::Nanos;
 
@@ -67,14 +68,22 @@ pub fn run(arguments: &MonitorArguments) -> anyhow::Result<u8> {
     // All outputs are opened first: an error in an argument ends the program at once.
     let mut outputs = Outputs::open(arguments, !has_screen)?;
     let server = observe_server(arguments, &stop)?;
-    let shown = match has_screen {
-        true => on_screen(arguments, &stop, server, &mut outputs),
-        false => {
-            outputs.announce();
-            sample(arguments, &stop, server, |report, events| _ = outputs.publish(report, events));
-            Ok(())
-        }
-    };
+    let screen = has_screen.then(|| start_screen(stop.clone())).transpose()?;
+    outputs.announce();
+    let mut monitor = Monitor::new(LiveMachine::new(stop.clone()), arguments.interval.secs(), server);
+    watch(
+        &mut monitor,
+        arguments.samples,
+        || stop.load(Ordering::Relaxed),
+        |report, events| {
+            let report = outputs.publish(report.clone(), events);
+            // A screen that is blocked must not collect reports.
+            if let Some((reports, _)) = &screen {
+                _ = reports.try_send(report);
+            }
+        },
+    );
+    let shown = screen.map_or(Ok(()), |(_, end)| end.recv_timeout(SCREEN_END).unwrap_or_else(|_| give_up()));
     let exit_status = outputs.finish();
     shown.map(|()| exit_status)
 }
@@ -97,44 +106,27 @@ fn has_screen(arguments: &MonitorArguments) -> bool {
     !is_exporter && std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
 }
 
-/// Takes samples until the program is stopped.
-fn sample(
-    arguments: &MonitorArguments,
-    stop: &Arc<AtomicBool>,
-    server: Option<ServerFigures>,
-    mut publish: impl FnMut(MonitorReport, &[MonitorEvent]),
-) {
-    let mut monitor = Monitor::new(LiveMachine::new(stop.clone()), arguments.interval.secs(), server);
-    let stopped = || stop.load(Ordering::Relaxed);
-    watch(&mut monitor, arguments.samples, stopped, |report, events| publish(report.clone(), events));
-}
-
 /// How long the end waits for the screen. A terminal that is slow takes the last characters in this time.
 const SCREEN_END: Duration = Duration::from_secs(3);
 
-/// Shows the live screen in another thread, because the samples must not wait for the terminal.
-///
-/// A terminal that takes no output blocks the screen forever, for example if a network fails. Then the program ends without it.
-fn on_screen(
-    arguments: &MonitorArguments,
-    stop: &Arc<AtomicBool>,
-    server: Option<ServerFigures>,
-    outputs: &mut Outputs,
-) -> anyhow::Result<()> {
-    // A screen that is blocked must not collect reports.
+/// Ends the program without the screen: a terminal that takes no output blocks it forever, for example if a network fails.
+fn give_up() -> ! {
+    // A program that reads the terminal later gets its keys.
+    _ = disable_raw_mode();
+    std::process::exit(NOT_DONE.into())
+}
+
+/// Shows the live screen in another thread, because the samples must not wait for the terminal. Returns where it takes reports,
+/// and what it returns at its end.
+fn start_screen(stop: Arc<AtomicBool>) -> anyhow::Result<(SyncSender<MonitorReport>, Receiver<anyhow::Result<()>>)> {
     let (reports, shown_reports) = sync_channel(1);
     let (ended, end) = sync_channel(1);
-    let stop_both = stop.clone();
     let show = move || {
-        let shown = screen::run(&shown_reports, &stop_both);
+        let shown = screen::run(&shown_reports, &stop);
         // The samples must not go on without the screen.
-        stop_both.store(true, Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
         _ = ended.send(shown);
     };
     std::thread::Builder::new().name("screen".into()).spawn(show)?;
-    sample(arguments, stop, server, |report, events| _ = reports.try_send(outputs.publish(report, events)));
-    end.recv_timeout(SCREEN_END).unwrap_or_else(|_| {
-        screen::abandon();
-        std::process::exit(NOT_DONE.into())
-    })
+    Ok((reports, end))
 }

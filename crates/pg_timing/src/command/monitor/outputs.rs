@@ -2,7 +2,7 @@
 
 use super::MonitorArguments;
 use crate::command::{NOT_DONE, error_text, interrupt};
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::escape;
 use crate::json::json_line;
 use crate::monitor::files::{Lines, textfile};
@@ -38,9 +38,8 @@ impl Outputs {
     /// Opens every output that the arguments name. `prints` means that events and errors are printed.
     pub fn open(arguments: &MonitorArguments, prints: bool) -> anyhow::Result<Outputs> {
         interrupt::ignore_file_size_signal();
-        if arguments.events.as_deref().is_some_and(|path| path.as_os_str() == "-") {
-            return Err(Error::new("--events takes the name of a file", EVENTS_HINT).into());
-        }
+        let is_file = arguments.events.as_deref().is_none_or(|path| path.as_os_str() != "-");
+        require(is_file, "--events takes the name of a file", EVENTS_HINT)?;
         let lines = |stream: &dyn AsFd, name| -> anyhow::Result<Lines> {
             Ok(Lines::to(File::from(stream.as_fd().try_clone_to_owned()?), name))
         };
@@ -75,11 +74,9 @@ impl Outputs {
             endpoint.publish(&page);
         }
         let textfile = self.textfile.as_ref().map(|file| file.replace(page.as_bytes(), Some(READABLE)));
-        for (name, error) in [
-            (STDOUT, append(&mut self.stdout, line)),
-            (TEXTFILE, textfile.and_then(Result::err).map(|error| error.what)),
-            (EVENTS_FILE, append(&mut self.events, json_line)),
-        ] {
+        let textfile = textfile.and_then(Result::err).map(|error| error.what);
+        let [stdout, events_file] = [append(&mut self.stdout, line), append(&mut self.events, json_line)];
+        for (name, error) in [(STDOUT, stdout), (TEXTFILE, textfile), (EVENTS_FILE, events_file)] {
             // An error is printed when it begins, and its end.
             match (self.failing.remove(name), &error) {
                 (None, Some(error)) => self.note(error),

@@ -1,7 +1,7 @@
 //! The live screen of `monitor`: the terminal, its keys, and when the screen is drawn.
 
 use crate::command::is_utf8;
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::human::reason;
 use crate::monitor::screen::{View, draw};
 use crate::report::MonitorReport;
@@ -9,7 +9,9 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, is_raw_mode_enabled,
+};
 use ratatui::{DefaultTerminal, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGCONT, SIGTSTP};
@@ -29,21 +31,22 @@ const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 /// Events per press of Page Up or Page Down. A screen of 24 lines shows about as many.
 const PAGE: isize = 5;
 
-/// Whether the terminal is in raw mode and shows the second screen.
-static ACTIVE: AtomicBool = AtomicBool::new(false);
-
 /// Shows the last of these reports until the user quits or `stop` is set.
 ///
 /// The terminal is restored in all cases. Returns an error with a hint if the terminal cannot show the screen, and an error
 /// if the terminal closes.
 pub fn run(reports: &Receiver<MonitorReport>, stop: &AtomicBool) -> anyhow::Result<()> {
     let term = std::env::var("TERM").unwrap_or_default();
-    if ["", "dumb", "unknown"].contains(&term.as_str()) {
-        return Err(Error::new(format!("this terminal cannot show a screen (TERM is \"{term}\")"), HINT).into());
-    }
+    let is_able = !["", "dumb", "unknown"].contains(&term.as_str());
+    require(is_able, format!("this terminal cannot show a screen (TERM is \"{term}\")"), HINT)?;
     let continued = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGCONT, continued.clone())?;
-    restore_before_panics();
+    // A panic of any thread ends a release build. Its message must be readable, and the shell must get a usable terminal.
+    let previous = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        _ = leave();
+        previous(panic);
+    }));
     let shown = show(reports, stop, &continued);
     // If the terminal is closed, there is nothing to restore.
     _ = leave();
@@ -57,7 +60,7 @@ fn show(reports: &Receiver<MonitorReport>, stop: &AtomicBool, continued: &Atomic
     let mut terminal: ManuallyDrop<DefaultTerminal> =
         ManuallyDrop::new(Terminal::new(CrosstermBackend::new(stdout()))?);
     let color = anstream::AutoStream::choice(&stdout()) != anstream::ColorChoice::Never;
-    let mut view = View::new(color, is_utf8());
+    let mut view = View { color, unicode: is_utf8(), ..View::default() };
     let (mut report, mut newer) = (MonitorReport::default(), None);
     let (mut redraw, mut drawn_size) = (true, None);
     while !stop.load(Ordering::Relaxed) {
@@ -86,7 +89,7 @@ fn show(reports: &Receiver<MonitorReport>, stop: &AtomicBool, continued: &Atomic
                 Some(Leave::Suspend) => {
                     leave()?;
                     stop_job();
-                    enter().and_then(|()| terminal.clear())?;
+                    continued.store(true, Ordering::Relaxed);
                 }
                 None => {}
             }
@@ -148,36 +151,18 @@ fn stop_job() {
 }
 
 fn enter() -> io::Result<()> {
-    ACTIVE.store(true, Ordering::Relaxed);
     enable_raw_mode()?;
     execute!(stdout(), EnterAlternateScreen, Hide)
 }
 
 /// Restores the terminal, unless that is done already.
 fn leave() -> io::Result<()> {
-    if !ACTIVE.swap(false, Ordering::Relaxed) {
+    if !is_raw_mode_enabled()? {
         return Ok(());
     }
     // The modes belong to stdin. They can be restored even if stdout is closed.
     let shown = execute!(stdout(), LeaveAlternateScreen, Show);
     disable_raw_mode().and(shown)
-}
-
-/// Restores the modes of a terminal that takes no output: a program that reads it later gets its keys.
-pub fn abandon() {
-    if ACTIVE.swap(false, Ordering::Relaxed) {
-        _ = disable_raw_mode();
-    }
-}
-
-/// Restores the terminal before the message of a panic, so that the message is readable. A panic of any thread ends a
-/// release build, and the shell must get a usable terminal.
-fn restore_before_panics() {
-    let previous = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        _ = leave();
-        previous(panic);
-    }));
 }
 
 #[cfg(test)]
@@ -186,7 +171,7 @@ mod tests {
 
     #[test]
     fn keys_change_the_view() {
-        let mut view = View::new(false, false);
+        let mut view = View::default();
         let key = |code| KeyEvent::new(code, KeyModifiers::NONE);
         use KeyCode::*;
         for (code, scroll) in [(Down, 1), (PageDown, 6), (PageDown, 9), (Up, 8), (PageUp, 3), (PageUp, 0)] {

@@ -2,7 +2,7 @@
 
 use super::{Judged, alarm, ok, unknown, warning, with_severity};
 use crate::report::{
-    ClocksourceParameter, Fix, Grade, Report, SHOW_CLOCKSOURCES, Severity, System, best_first, finding_id, traits_of,
+    Fix, Grade, HostFacts, Report, SHOW_CLOCKSOURCES, Severity, System, best_first, finding_id, traits_of,
 };
 
 /// `clocksource-changed`: did the kernel's clock source change after boot?
@@ -69,10 +69,10 @@ pub fn clocksource_not_persistent(report: &Report) -> Judged {
         // A kernel that has just demoted the TSC still uses it for some milliseconds.
         return unknown(format!("the kernel does not offer the current clock source {current} any more"));
     }
-    let requested = ClocksourceParameter::of(&parameters);
+    let requested = HostFacts::clocksource_parameter(&parameters);
     // The kernel lists the best first and selects it, unless a boot parameter names another.
     let best = available.first().unwrap_or(current);
-    let at_boot = requested.map(|parameter| parameter.name).filter(|name| available.iter().any(|a| a == name));
+    let at_boot = requested.map(|(_, name)| name).filter(|name| available.iter().any(|a| a == name));
     let at_boot = at_boot.unwrap_or(best);
     if at_boot == current && report.demotion().is_some_and(|demotion| !demotion.at_boot) {
         return ok(format!(
@@ -86,7 +86,7 @@ pub fn clocksource_not_persistent(report: &Report) -> Judged {
     )
     .evidence(format!("available, best first: {}", available.join(" ")))
     .evidence(match (requested, system) {
-        (Some(parameter), _) => format!("boot parameter: {}", parameter.word),
+        (Some((word, _)), _) => format!("boot parameter: {word}"),
         (None, System::FreeBsd) => "the kernel selects the one with the highest quality".into(),
         (None, System::Linux) => "no boot parameter names a clock source".into(),
     })
@@ -111,8 +111,8 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
     if traits_of(current).is_some_and(|traits| traits.grade == Grade::Fast) {
         return None;
     }
-    let parameter = ClocksourceParameter::of(report.host.parameters()).filter(|parameter| parameter.name == current);
-    if let Some(ClocksourceParameter { word: parameter, .. }) = parameter {
+    let parameter = HostFacts::clocksource_parameter(report.host.parameters()).filter(|(_, name)| name == current);
+    if let Some((parameter, _)) = parameter {
         return Some(
             Fix::new(format!("the boot parameter {parameter} selects it: remove the parameter and restart; then the kernel selects the best clock source"))
                 .undo(format!("add {parameter} again"))

@@ -56,8 +56,9 @@ impl Target {
     pub fn create(dir: &Path) -> std::result::Result<Target, error::Error> {
         let refused = |why: &str| error::Error::new(format!("\"{}\" {why}", dir.display()), HINT);
         let name = dir.file_name().ok_or_else(|| refused("is not a directory name"))?;
-        let parent =
-            output_file::open_directory(output_file::directory_of(dir)).map_err(|e| failed("create", dir, e))?;
+        let parent = output_file::safe_directory(output_file::directory_of(dir))
+            .and_then(|parent| Ok(rustix::fs::openat(CWD, parent, READ | OFlags::DIRECTORY, Mode::empty())?));
+        let parent = parent.map_err(|e| failed("create", dir, e))?;
         match rustix::fs::mkdirat(&parent, name, Mode::RWXU) {
             Ok(()) => {}
             Err(Errno::EXIST) => return Err(refused("exists")),

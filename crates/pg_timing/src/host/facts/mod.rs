@@ -9,6 +9,7 @@ pub use kernel_log::{FollowedLog, KernelLog};
 pub use machine::{activity_since, counters, own_use, parameters_about_clocks};
 
 use crate::human::reason;
+use crate::json::possible;
 use crate::report::{Clocksource, Fact};
 use std::fs::File;
 use std::io::Read;
@@ -79,7 +80,8 @@ impl Host {
     /// Returns a value that is in no file of the machine. A captured tree has it as JSON in `pg_timing/`.
     pub fn captured_json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Fact<T> {
         let path = json_path(name);
-        self.read(&path).and_then(|text| serde_json::from_str(&text).map_err(|e| format!("{path}: {e}")).into())
+        let read = |text: String| possible(serde_json::from_str(&text).map_err(|error| error.to_string())?);
+        self.read(&path).and_then(|text| read(text).map_err(|why| format!("{path}: {why}")).into())
     }
 }
 

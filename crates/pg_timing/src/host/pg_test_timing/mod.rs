@@ -7,7 +7,7 @@ mod writer;
 
 pub use parse::{KERNEL_LOG, Output, parse};
 
-use crate::host::measure::{self, Budget, ClockMeter};
+use crate::host::measure::{self, Budget, Meter};
 use crate::report::{TestReport, TestedClock};
 use anyhow::Context;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -78,13 +78,13 @@ pub fn run(
     })?;
     let system = measure::clock(measure::SYSTEM, Ok(())).context("could not read PostgreSQL's clock")?;
     let mut tester = Tester { options, stop, out, clocks: Vec::new() };
-    let mut ended = tester.test(&*system, NANOSECONDS)?;
+    let mut ended = tester.test(&system, NANOSECONDS)?;
     let mut lines = None;
     if ended.is_none() && options.format != Format::Classic {
         let (counters, mut tsc) = writer::counters(stop);
         if let Some(counters) = counters {
             for clock in &counters.clocks {
-                ended = ended.map_or_else(|| tester.test(&**clock, counters.rate), |ended| Ok(Some(ended)))?;
+                ended = ended.map_or_else(|| tester.test(clock, counters.rate), |ended| Ok(Some(ended)))?;
             }
             tsc.calibrate(&counters);
         }
@@ -120,11 +120,11 @@ struct Tester<'a> {
 
 impl Tester<'_> {
     /// Measures a clock and prints the result. Returns the reason if this ends the test.
-    fn test(&mut self, clock: &dyn ClockMeter, rate: Hertz) -> anyhow::Result<Option<Ended>> {
+    fn test(&mut self, clock: &Meter, rate: Hertz) -> anyhow::Result<Option<Ended>> {
         let Options { duration_s, cutoff, format } = *self.options;
         // If the clock goes back, this line says which clock it was.
         if format == Format::Nineteen {
-            (self.out)(match clock.name() {
+            (self.out)(match clock.name {
                 "rdtscp" => "\nClock source: RDTSCP\n",
                 "rdtsc" => "\nFast clock source: RDTSC\n",
                 _ => "\nSystem clock source: clock_gettime (CLOCK_MONOTONIC)\n",

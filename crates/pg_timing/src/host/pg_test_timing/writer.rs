@@ -1,19 +1,19 @@
 //! Measures and prints as pg_test_timing does: one clock after the other, and PostgreSQL 19's lines about the TSC.
 
 use super::Unit;
-use crate::host::measure::{Budget, ClassicLoop, ClockMeter, log2_rows};
+use crate::host::measure::{Budget, ClassicLoop, Meter, log2_rows};
 use crate::report::{ObservedDuration, TestedClock, TscSummary};
 use std::sync::atomic::AtomicBool;
 use timing_clock::{Hertz, NANOSECONDS, Scale, ticks_between};
 
 /// Reads `clock`, which has `rate` ticks per second, until the budget is spent. If the clock goes back, returns
 /// PostgreSQL's message. A clock that is read in microseconds must have nanoseconds as ticks.
-pub fn time(clock: &dyn ClockMeter, rate: Hertz, unit: Unit, budget: &Budget) -> Result<TestedClock, String> {
+pub fn time(clock: &Meter, rate: Hertz, unit: Unit, budget: &Budget) -> Result<TestedClock, String> {
     debug_assert!(unit == Unit::Nanoseconds || rate == NANOSECONDS);
     let mut classic = ClassicLoop::default();
     let mut last: Option<u64> = None;
     while budget.go_on() || last.is_none() {
-        let block = clock.classic_block(&mut classic, unit == Unit::Microseconds);
+        let block = clock.clock.classic_block(&mut classic, unit == Unit::Microseconds);
         let since_last_block = last.map_or(0, |last| ticks_between(last / unit.ns(), block.first / unit.ns())).min(0);
         let largest = block.backward.largest.max(since_last_block.unsigned_abs());
         if largest > 0 {
@@ -39,7 +39,7 @@ pub fn time(clock: &dyn ClockMeter, rate: Hertz, unit: Unit, budget: &Budget) ->
         }
     }
     Ok(TestedClock {
-        name: clock.name().into(),
+        name: clock.name.into(),
         loop_ns: rate.nanos(classic.ticks as f64).0 / classic.reads as f64,
         reads: observed.iter().map(|seen| seen.count).sum(),
         observed,
@@ -155,7 +155,7 @@ impl TscSummary {
 /// The clocks that PostgreSQL 19 tests after the system clock.
 pub struct Counters {
     /// in their order
-    pub clocks: Vec<Box<dyn ClockMeter>>,
+    pub clocks: Vec<Meter<'static>>,
     /// converts their ticks
     pub rate: Hertz,
     /// returns the rate that is measured until now
@@ -215,7 +215,6 @@ pub fn counters(_stop: &AtomicBool) -> (Option<Counters>, TscSummary) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::measure::Meter;
     use timing_clock::Nanos;
     use timing_clock::sim::{Character, SimClock, World};
 

@@ -1,8 +1,8 @@
 //! The clocks of a machine: reads them in turns, compares them with each other, and returns the figures.
 
 use super::Progress;
-use crate::host::measure::{Budget, COUNTERS, ClockMeter, Clocks, DriftMeter, MAX_SLEW, Outside, Pinned};
-use crate::host::measure::{clocks, measure_step, rate_of, summarize, timing_cost, trend, without_rate};
+use crate::host::measure::{Budget, COUNTERS, Clocks, DriftMeter, MAX_SLEW, Meter, Outside, Pinned, Record};
+use crate::host::measure::{clocks, measure_step, summarize, timing_cost, trend, without_rate};
 use crate::report::{AccessPath, COUNTER, ClockReport, Drift, SYSTEM, Vdso, traits_of};
 use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, REFERENCE_NAME, Rate, System, SystemSyscall};
 use timing_clock::{Posix, Reference, Refused};
@@ -66,17 +66,17 @@ impl Instruments {
         step_time: Nanos,
     ) -> Instruments {
         let mut clocks = clocks(permission);
-        clocks.retain(|clock| wanted(clock.as_ref().map_or_else(|(name, _)| *name, |meter| meter.name())));
+        clocks.retain(|clock| wanted(clock.as_ref().map_or_else(|(name, _)| *name, |meter| meter.name)));
         clocks.iter_mut().flatten().for_each(|meter| meter.measure_step(budget, step_time));
-        let step = |wanted: &dyn Fn(&dyn ClockMeter) -> bool| {
-            let meter = clocks.iter().flatten().find(|meter| wanted(&***meter))?;
-            meter.record().1?.granularity.step()
+        let step = |wanted: &dyn Fn(&Meter) -> bool| {
+            let meter = clocks.iter().flatten().find(|meter| wanted(meter))?;
+            meter.step?.granularity.step()
         };
         // If the counter is denied, the reference is denied, too, because the vDSO reads the counter.
         let reference =
             permission.ok().and_then(|()| measure_step(&Reference::default(), budget, step_time).granularity.step());
-        let counter = compared_counter(step(&|meter| meter.is_counter()), reference);
-        let system = step(&|meter| meter.name() == SYSTEM);
+        let counter = compared_counter(step(&|meter| meter.is_counter), reference);
+        let system = step(&|meter| meter.name == SYSTEM);
         let offsets = system.zip(reference).map(|(system, reference)| offsets(system, reference)).unwrap_or_default();
         let outside: Box<dyn Clock> = match (&counter, Counter::new()) {
             (Ok(_), Ok(counter)) => Box::new(counter),
@@ -91,7 +91,7 @@ impl Instruments {
         // The measurement of the rate lasts from this sample to the last one.
         self.sample();
         let weights = self.weights();
-        let heaviest = self.clocks.iter().flatten().map(|meter| meter.weight()).fold(1.0, f64::max);
+        let heaviest = self.clocks.iter().flatten().map(|meter| meter.weight).fold(1.0, f64::max);
         let limit = budget.left();
         let rounds = (limit.0 / (LONGEST_TURN.0 / heaviest * weights)).max(ROUNDS).ceil();
         let unit = Nanos(limit.0 / rounds / weights);
@@ -103,7 +103,7 @@ impl Instruments {
             let outside = Outside { clock: &*self.outside, cost: self.outside_cost };
             for meter in self.clocks.iter_mut().flatten() {
                 if round == 0 || budget.go_on() {
-                    meter.slice(&outside, &budget.part(Nanos(unit.0 * meter.weight())));
+                    meter.slice(&outside, &budget.part(Nanos(unit.0 * meter.weight)));
                 }
             }
             self.sample();
@@ -117,13 +117,13 @@ impl Instruments {
         let weights = self.weights();
         let outside = Outside { clock: &*self.outside, cost: self.outside_cost };
         for meter in self.clocks.iter_mut().flatten() {
-            meter.restart();
-            meter.slice(&outside, &budget.part(Nanos(limit.0 * meter.weight() / weights.max(1.0))));
+            meter.record = Record::default();
+            meter.slice(&outside, &budget.part(Nanos(limit.0 * meter.weight / weights.max(1.0))));
         }
     }
 
     fn weights(&self) -> f64 {
-        self.clocks.iter().flatten().map(|meter| meter.weight()).sum()
+        self.clocks.iter().flatten().map(|meter| meter.weight).sum()
     }
 
     /// Compares each pair of clocks once, in about 50 us.
@@ -154,9 +154,9 @@ impl Instruments {
     /// clock source, if it is known and did not change.
     pub fn figures(&self, counter: Option<Hertz>, clocksource: Option<&str>) -> Vec<ClockReport> {
         let outside = if self.outside_is_counter { counter } else { Some(NANOSECONDS) };
-        let cost = |meter: &dyn ClockMeter| Some(outside?.nanos(meter.record().0.outside.undisturbed()?).0);
+        let cost = |meter: &Meter| Some(outside?.nanos(meter.record.outside.undisturbed()?).0);
         let figures = self.clocks.iter().map(|clock| match clock {
-            Ok(meter) => (figures(&**meter, counter, outside), cost(&**meter)),
+            Ok(meter) => (figures(meter, counter, outside), cost(meter)),
             Err((name, why)) => (ClockReport::unavailable(name, why), None),
         });
         let (mut reports, costs): (Vec<_>, Vec<_>) = figures.unzip();
@@ -191,13 +191,12 @@ fn offsets(step: f64, reference_step: f64) -> Vec<OffsetMeter> {
 }
 
 /// Returns the figures of one clock.
-fn figures(meter: &dyn ClockMeter, counter: Option<Hertz>, outside: Option<Hertz>) -> ClockReport {
-    let (record, measured_step) = meter.record();
-    let Some(rate) = rate_of(meter, counter) else {
-        return without_rate(meter.name(), record);
+fn figures(meter: &Meter, counter: Option<Hertz>, outside: Option<Hertz>) -> ClockReport {
+    let Some(rate) = meter.rate(counter) else {
+        return without_rate(meter.name, &meter.record);
     };
-    let mut report = summarize(meter.name(), record, measured_step, rate, outside);
-    report.access_path = meter.is_counter().then_some(AccessPath::Instruction);
+    let mut report = summarize(meter.name, &meter.record, meter.step, rate, outside);
+    report.access_path = meter.is_counter.then_some(AccessPath::Instruction);
     report
 }
 

@@ -204,7 +204,6 @@ fn comparison<'a>(name: &'a str, clock: impl Clock + Sync + 'a, rate: Hertz, bud
             SkewError::Cpu(cpu, error) => format!("{name}: CPU {cpu}: {}", reason(&error)),
             SkewError::NoAnswer => format!("{name}: CPUs {a} and {b} did not answer each other in time"),
             SkewError::NoThread(error) => format!("no second thread can be created: {}", reason(&error)),
-            SkewError::ThreadFailed => format!("{name}: the thread on CPU {b} failed"),
         })?;
         let (low_ns, high_ns) = (ns(bounds.low), ns(bounds.high));
         Ok(Skew { clock: name.into(), a, b, low_ns, high_ns, moving: bounds.moving, passes: bounds.passes })

@@ -9,7 +9,7 @@ pub mod tests;
 pub use machine::{LiveMachine, Machine, STOP_CHECK, State};
 
 use crate::host::survey::clocks::Instruments;
-use crate::report::{COUNTER, ClockReport, Clocksource, Collector, CounterRate, OwnUse, Report};
+use crate::report::{COUNTER, ClockReport, Clocksource, Collector, OwnUse, Report};
 use drift::{CounterWatch, SkewWatch};
 use readings::{ClockReader, Window};
 use std::time::Instant;
@@ -39,7 +39,7 @@ pub struct Sample {
     pub offset_steps: Vec<OffsetStep>,
     /// change of the counter's rate
     pub rate_change_ppm: Option<f64>,
-    pub counter: Option<CounterRate>,
+    pub counter: Option<Rate>,
     pub collectors: Vec<Collector>,
     pub own: OwnUse,
 }
@@ -146,8 +146,7 @@ impl<M: Machine> Watch<M> {
         sample.collectors.extend(self.skew.sample(&mut self.machine, &self.facts, self.counter.rate, changed));
         self.judge_counter();
         sample.report = self.report();
-        sample.counter =
-            self.counter.rate.map(|rate| CounterRate { hz: rate.rate.0, uncertainty_ppm: rate.uncertainty.0 });
+        sample.counter = self.counter.rate;
         sample.own = self.machine.own_use();
         sample
     }

@@ -402,8 +402,10 @@ fn another_speed_of_the_cpu_is_not_a_change_of_the_clock() {
 }
 
 #[test]
-fn the_effects_are_in_the_order_of_their_table() {
-    for (nth, (effect, _, opposite, _)) in EFFECTS.into_iter().enumerate() {
-        assert_eq!((effect as usize, opposite.mirrored()), (nth, effect));
+fn the_opposite_of_the_opposite_is_the_same_effect() {
+    use Effect::{Better, Changed, MuchBetter, MuchWorse, NotCompared, Same, Worse};
+    for effect in [MuchBetter, Better, Same, Changed, NotCompared, Worse, MuchWorse] {
+        assert_eq!(effect.mirrored().mirrored(), effect);
     }
+    assert_eq!((Worse.mirrored(), MuchWorse.word(), MuchWorse.exit_status()), (Better, "much worse", 2));
 }

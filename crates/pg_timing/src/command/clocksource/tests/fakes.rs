@@ -1,6 +1,6 @@
 //! A fake sysfs and a fake environment for the tests of a switch.
 
-use super::super::{SwitchEnv, SwitchRequest, switch};
+use super::super::{SwitchEnv, UseArguments, switch};
 use crate::document::Document;
 use crate::document::text::{Output, text};
 use crate::error::Error;
@@ -104,30 +104,33 @@ impl SwitchEnv for FakeEnv<'_> {
         (self.on_wait)(budget);
     }
 
-    fn show_empty_line(&mut self) -> anyhow::Result<()> {
-        Ok(())
-    }
-
     fn show(&mut self, document: &Document) -> anyhow::Result<()> {
-        self.shown.push((text(document, Output::PIPE), current(self.root)));
+        let text = text(document, Output::PIPE);
+        if text != "\n" {
+            self.shown.push((text, current(self.root)));
+        }
         Ok(())
     }
 }
 
 pub const TEN_SECONDS: Option<Nanos> = Some(Nanos::from_secs(10.0));
 
+fn request(name: &str, trial: Option<Nanos>, force: bool) -> UseArguments {
+    UseArguments { name: name.into(), seconds: trial.unwrap_or(Nanos(0.0)), keep: trial.is_none(), force }
+}
+
 /// Returns a request with `--force`.
-pub fn forced(name: &str, trial: Option<Nanos>) -> SwitchRequest<'_> {
-    SwitchRequest { name, trial, force: true }
+pub fn forced(name: &str, trial: Option<Nanos>) -> UseArguments {
+    request(name, trial, true)
 }
 
 /// Returns a request without `--force`.
-pub fn unforced(name: &str, trial: Option<Nanos>) -> SwitchRequest<'_> {
-    SwitchRequest { name, trial, force: false }
+pub fn unforced(name: &str, trial: Option<Nanos>) -> UseArguments {
+    request(name, trial, false)
 }
 
 /// Runs a switch that no signal stops.
-pub fn run(setting: &dyn Setting, request: SwitchRequest, env: &mut FakeEnv) -> Result<(), Error> {
+pub fn run(setting: &dyn Setting, request: UseArguments, env: &mut FakeEnv) -> Result<(), Error> {
     switch(setting, &request, env, &AtomicBool::new(false)).map_err(|e| e.downcast().unwrap())
 }
 
@@ -136,7 +139,7 @@ pub fn host(root: &TempDir) -> Host {
 }
 
 /// Runs a switch that must fail before it measures, shows or changes anything. Returns the error.
-pub fn refused(root: &TempDir, request: SwitchRequest) -> Error {
+pub fn refused(root: &TempDir, request: UseArguments) -> Error {
     let before = current(root);
     let mut env = FakeEnv::new(root);
     let error = run(&host(root), request, &mut env).unwrap_err();

@@ -3,7 +3,7 @@
 
 use super::super::{Machine, State};
 use crate::host::kernel_log::parse;
-use crate::host::measure::{Budget, ClockMeter, DriftMeter, MAX_SLEW, Meter};
+use crate::host::measure::{Budget, DriftMeter, MAX_SLEW, Meter};
 use crate::host::survey;
 use crate::host::survey::clocks::{Instruments, OffsetMeter};
 use crate::report::{Activity, COUNTER, Clocksource, Cpus, Fact, Ntp, Origin, OwnUse, Report, SYSTEM, Skew, TscReport};
@@ -192,10 +192,10 @@ impl Machine for SyntheticMachine {
     }
 
     fn instruments(&mut self) -> Instruments {
-        let mut clocks: Vec<Result<Box<dyn ClockMeter>, _>> = vec![
-            Ok(Box::new(Meter::new(SYSTEM, self.clock(Kind::System), 4.0, false))),
-            Ok(Box::new(Meter::new("rdtsc", self.clock(Kind::Counter), 4.0, true))),
-            Ok(Box::new(Meter::new("system_syscall", self.clock(Kind::Syscall), 1.0, false))),
+        let mut clocks: Vec<Result<Meter, _>> = vec![
+            Ok(Meter::new(SYSTEM, self.clock(Kind::System), 4.0, false)),
+            Ok(Meter::new("rdtsc", self.clock(Kind::Counter), 4.0, true)),
+            Ok(Meter::new("system_syscall", self.clock(Kind::Syscall), 1.0, false)),
         ];
         let (stop, limit) = (AtomicBool::new(false), Nanos::from_millis(50.0));
         clocks.iter_mut().flatten().for_each(|meter| meter.measure_step(&Budget::new(limit, &stop), limit));

@@ -12,9 +12,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Color;
 use samples::{NOW, bad, event, healthy};
+use timing_clock::{Hertz, Nanos, Ppm, Rate};
 
 fn view() -> View {
-    View::new(true, true)
+    View { color: true, unicode: true, ..View::default() }
 }
 
 fn drawn(report: &MonitorReport, view: &View, width: u16, height: u16) -> Buffer {
@@ -51,7 +52,7 @@ fn the_guide_has_this_screen() {
 
 #[test]
 fn an_ascii_screen() {
-    let screen = screen(&bad(), &View::new(false, false), 80, 24);
+    let screen = screen(&bad(), &View::default(), 80, 24);
     assert!(screen.to_string().is_ascii(), "{screen}");
     assert_snapshot!("ascii_bad", screen);
 }
@@ -219,7 +220,7 @@ prop_compose! {
         report.now.drift = vec![Drift {
             clock, reference: id, rate_ppm: e, uncertainty_ppm: f, bend_ppm: g, steps: vec![], over_seconds: h,
         }];
-        report.counter = Some(CounterRate { hz: a, uncertainty_ppm: b });
+        report.counter = Some(Rate::new(Hertz(a), Ppm(b), Nanos(1e9)));
         report.now.read_cost_limits_ns = Some(ReadCostLimits { warning: c, critical: d });
         report.own = OwnUse { cpu_s: e, cpu_share: f, memory_bytes: Some(count) };
         report.now.host.name = Fact::Known(host);
