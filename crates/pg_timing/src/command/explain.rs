@@ -1,6 +1,6 @@
 //! `pg_timing explain`: shows how much of an EXPLAIN ANALYZE is timing overhead, of a statement that it runs or of captured plans.
 
-use super::connection::{self, ConnectionArguments};
+use super::connection;
 use super::values::{DAY_S, count, number};
 use super::{NOT_DONE, input, interrupt, note, output, print, progress};
 use crate::document::{self, Document, explain::ExplainText, html, log, pages};
@@ -10,6 +10,7 @@ use crate::human::grouped;
 use crate::log::{Gaps, Log, Plans, Sources, quoted_name};
 use crate::plan::{Explained, Inputs, ServerClock, writer};
 use crate::report::{ExplainReport, Measured, PlanFormat, Report, SYSTEM, SkippedPlans};
+use crate::server::connection::Target;
 use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
 use crate::server::node_read;
 use clap::{Args, ValueEnum, ValueHint};
@@ -32,8 +33,8 @@ const MOST_MS: f64 = 1e12;
 /// Options of live runs. They conflict with `--plan`, and with the options that require `--plan`: clap's `requires`
 /// alone would accept `--read-cost 20 -c "SELECT 1"`.
 const LIVE: [&str; 8] = [CONNECTION, "ephemeral", "command", "file", "param", "allow_writes", "limit", "time"];
-/// The name of the group that clap creates for [`ConnectionArguments`].
-const CONNECTION: &str = "ConnectionArguments";
+/// The name of the group that clap creates for [`Target`].
+const CONNECTION: &str = "Target";
 
 /// The end of the help text.
 const WHAT_RUNS_DO: &str = "\
@@ -127,7 +128,7 @@ pub struct ExplainArguments {
     #[arg(long, conflicts_with = CONNECTION)]
     pub ephemeral: bool,
     #[command(flatten, next_help_heading = "Connection options")]
-    pub connection: ConnectionArguments,
+    pub connection: Target,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -213,18 +214,19 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, bool)>
     let mut server = connection::open_or_start(&arguments.connection, arguments.ephemeral, &stop)?;
     let connection = &mut server.connection;
     // For the statements before the first run.
-    connection.lower_limit(options.limit);
+    connection.limit = connection.limit.min(options.limit);
     let bar = progress::bar("running");
     let mut show = |done| progress::show(bar.as_ref(), done);
     let output = match script {
-        Some(script) => explain(connection, &script, options, &stop, &mut show)
-            .and_then(|report| render_report(&report, arguments.format)),
-        None => node_read(connection, &stop)
-            .and_then(|read| classic(connection, read, options, &stop, &mut show))
-            .and_then(|report| {
+        Some(script) => {
+            explain(connection, &script, options, &mut show).and_then(|report| render_report(&report, arguments.format))
+        }
+        None => {
+            node_read(connection).and_then(|read| classic(connection, read, options, &mut show)).and_then(|report| {
                 let page = || pages::of_classic(&report);
                 render(&report, || document::explain::classic(&report), page, arguments.format).ok_or_else(no_plan)
-            }),
+            })
+        }
     };
     show(1.0);
     Ok((output?, stop.load(Ordering::Relaxed)))

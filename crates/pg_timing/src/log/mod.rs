@@ -320,7 +320,8 @@ struct Skipped {
 impl Skips {
     fn add(&mut self, first: Place, why: Unusable) {
         let hint = |why: &Unusable| Error::from(why.clone()).hint;
-        let is_same = |known: &&mut Skipped| discriminant(&known.why) == discriminant(&why) && hint(&known.why) == hint(&why);
+        let is_same =
+            |known: &&mut Skipped| discriminant(&known.why) == discriminant(&why) && hint(&known.why) == hint(&why);
         match self.0.iter_mut().find(is_same) {
             Some(known) => known.plans += 1,
             None => self.0.push(Skipped { plans: 1, why, first }),

@@ -153,7 +153,9 @@ fn errors_of_one_reason_are_counted_together() {
 fn equally_frequent_reasons_at_one_place_keep_their_order() {
     for _ in 0..20 {
         let mut skips = Skips::default();
-        [Unusable::NoBeginning, Unusable::NotExecuted].map(|why| skips.add(Place { file: 0, line: 1 }, why));
+        for why in [Unusable::NoBeginning, Unusable::NotExecuted] {
+            skips.add(Place { file: 0, line: 1 }, why);
+        }
         assert!(skips.error().what.contains("the beginning of the plan is missing"));
     }
 }

@@ -44,24 +44,24 @@ impl Clocks {
     }
 
     /// Measures the clocks.
-    pub fn of(session: &mut Session, server: &Server, stop: &AtomicBool) -> Clocks {
+    pub fn of(session: &mut Session, server: &Server) -> Clocks {
         let here = match check_location(session, server) {
-            Ok(()) => on_host(server, stop),
-            Err(why) => return by_statements(session, server, &why, stop),
+            Ok(()) => on_host(server, session.connection.stop()),
+            Err(why) => return by_statements(session, server, &why),
         };
         match here.read.ns {
             Some(_) => here,
             // For example, the host was too busy for the short measurement.
-            None => Clocks { here: here.here, ..by_statements(session, server, &here.read.how, stop) },
+            None => Clocks { here: here.here, ..by_statements(session, server, &here.read.how) },
         }
     }
 }
 
 /// Measures the read cost of the clock that times the server's plan nodes.
-pub fn node_read(connection: &mut Connection, stop: &AtomicBool) -> Result<ReadCost, Error> {
-    let mut session = Session::new(connection, stop);
+pub fn node_read(connection: &mut Connection) -> Result<ReadCost, Error> {
+    let mut session = Session::new(connection);
     let server = Server::of(&mut session)?;
-    Ok(Clocks::of(&mut session, &server, stop).node)
+    Ok(Clocks::of(&mut session, &server).node)
 }
 
 fn known(clock: &str, ns: f64, error: f64, how: &str) -> ReadCost {
@@ -83,7 +83,7 @@ fn unknown(clock: &str, how: &str) -> ReadCost {
 /// A socket or a loopback address can lead to another host or into a container. So this host must also have a process
 /// named postgres with the number of the server's backend.
 fn check_location(session: &Session, server: &Server) -> Result<(), String> {
-    if !session.connection().is_local() {
+    if !session.connection.is_local() {
         return Err("the server is on another host".into());
     }
     let pid = server.pid;
@@ -121,20 +121,15 @@ fn measured(report: &Report, name: &str) -> ReadCost {
 ///
 /// Two statements alternate. One reads the clock for each row, the other returns a timestamp that already exists. The
 /// other work per row is the same, so the difference is one read.
-fn by_statements(session: &mut Session, server: &Server, why: &str, stop: &AtomicBool) -> Clocks {
-    let budget = Budget::new(SERVER_TIME, stop);
+fn by_statements(session: &mut Session, server: &Server, why: &str) -> Clocks {
+    let stop = session.connection.stop().clone();
+    let budget = Budget::new(SERVER_TIME, &stop);
     let mut pairs = Vec::new();
-    let mut failed = None;
-    while pairs.len() < MIN_PAIRS || (budget.go_on() && pairs.len() < MAX_PAIRS) {
-        match pair(session) {
-            Ok(pair) => pairs.push(pair),
-            Err(error) => {
-                failed = Some(error);
-                break;
-            }
-        }
+    let mut measured = Ok(());
+    while measured.is_ok() && (pairs.len() < MIN_PAIRS || (budget.go_on() && pairs.len() < MAX_PAIRS)) {
+        measured = pair(session).map(|pair| pairs.push(pair));
     }
-    let system = from_pairs(&pairs, failed, why);
+    let system = from_pairs(&pairs, measured.err(), why);
     let tsc = match (server.uses_tsc(), system.high_ns) {
         (false, _) => system.clone(),
         (true, Some(high)) => ReadCost {

@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::human::reason;
-use crate::server::connection::{Password, Target};
+use crate::server::connection::Target;
 use rustix::fs::{FlockOperation, flock};
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -81,10 +81,11 @@ impl Ephemeral {
         Target {
             host: Some(self.folder.path.display().to_string()),
             port: Some(PORT.into()),
-            user: Some(SUPERUSER.into()),
+            username: Some(SUPERUSER.into()),
             // The server's user could replace the socket, and ask for a password: this file does not exist.
             database: Some("dbname=postgres passfile=/dev/null/none".into()),
-            password: Password::Never,
+            no_password: true,
+            ..Target::default()
         }
     }
 }

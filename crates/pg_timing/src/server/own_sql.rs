@@ -32,7 +32,7 @@ pub fn begin(mode: &str) -> String {
 }
 
 /// Returns the SQL that sets a setting until the end of the transaction.
-pub fn set_local(name: &str, value: &str) -> String {
+pub fn set_local(name: &str, value: impl std::fmt::Display) -> String {
     format!("SET LOCAL {name} = {value}")
 }
 

@@ -5,7 +5,6 @@ use crate::report::FastTiming;
 use crate::server::connection::{Connection, Output, Rows};
 use crate::server::own_sql;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The time limit of a query. Queries of statistics take milliseconds; the limit ends a wait for a lock.
@@ -16,29 +15,14 @@ pub const FAST_TIMING_METHOD: &str = "pg_fast_timing.method";
 
 /// A session on a connection, for queries only.
 pub struct Session<'a> {
-    connection: &'a mut Connection,
-    stop: &'a AtomicBool,
-    /// pg_fast_timing must not count the queries
-    skip_counting: bool,
-    /// the queries stay out of statistics and logs: after the server's own settings were read
-    is_quiet: bool,
+    pub connection: &'a mut Connection,
+    /// settings that keep the queries out of statistics and logs: after the server's own settings were read
+    quiet: Vec<String>,
 }
 
 impl<'a> Session<'a> {
-    /// Uses a connection. `stop` cancels a running query.
-    pub fn new(connection: &'a mut Connection, stop: &'a AtomicBool) -> Session<'a> {
-        Session { connection, stop, skip_counting: false, is_quiet: false }
-    }
-
-    /// Runs the next queries also after Ctrl-C.
-    pub fn ignore_stop(&mut self) {
-        static NEVER: AtomicBool = AtomicBool::new(false);
-        self.stop = &NEVER;
-    }
-
-    /// Returns the connection.
-    pub fn connection(&self) -> &Connection {
-        self.connection
+    pub fn new(connection: &'a mut Connection) -> Session<'a> {
+        Session { connection, quiet: Vec::new() }
     }
 
     /// Returns the rows of one query.
@@ -46,33 +30,19 @@ impl<'a> Session<'a> {
     /// Each query runs in its own read-only transaction, because statistics do not change within a transaction. Settings
     /// end with the transaction, because a connection pooler can give the session to another client.
     pub fn query(&mut self, sql: &str) -> Result<Rows, Error> {
-        self.run(&own_sql::begin("READ ONLY"))?;
-        let result = self.query_in_transaction(sql);
-        let end = self.run(own_sql::ROLLBACK);
-        result.and_then(|rows| end.map(|_| rows))
-    }
-
-    fn query_in_transaction(&mut self, sql: &str) -> Result<Rows, Error> {
-        self.run(own_sql::EMPTY_SEARCH_PATH)?;
-        self.run(own_sql::USUAL_PLANNER)?;
-        self.run(&own_sql::set_local("statement_timeout", &LIMIT.as_millis().to_string()))?;
-        if self.skip_counting {
-            // Every user may do that. A query that sets it would itself be counted.
-            self.run(&own_sql::set_local(FAST_TIMING_METHOD, "off"))?;
-        }
-        if self.is_quiet {
-            self.run(own_sql::KEEP_QUIET)?;
-        }
-        self.run(sql)
-    }
-
-    fn run(&mut self, sql: &str) -> Result<Rows, Error> {
-        if self.stop.load(Ordering::Relaxed) {
-            // The connection ends soon, and the transaction with it.
+        if self.connection.is_stopped() {
             let state = SqlState(SqlState::QUERY_CANCELED.into());
             return Err(Error { state, ..Error::new("stopped", "the queries changed nothing") });
         }
-        self.connection.run(sql, Output::Keep, self.stop)
+        let result = self.query_in_transaction(sql);
+        self.connection.roll_back(result)
+    }
+
+    fn query_in_transaction(&mut self, sql: &str) -> Result<Rows, Error> {
+        self.connection.begin("READ ONLY", LIMIT)?;
+        self.connection.execute(own_sql::USUAL_PLANNER)?;
+        self.quiet.iter().try_for_each(|sql| self.connection.execute(sql))?;
+        self.connection.run(sql, Output::Keep)
     }
 }
 
@@ -133,12 +103,14 @@ pub struct Server {
 impl Server {
     /// Reads the facts. pg_fast_timing does not count the session's next queries.
     pub fn of(session: &mut Session) -> Result<Server, Error> {
-        let number = session.connection().server_version();
-        let version = session.connection().supported_version()?;
-        let name = session.connection().name();
+        let number = session.connection.server_version();
+        let version = session.connection.supported_version()?;
+        let name = session.connection.name();
         let settings: BTreeMap<_, _> = session.query(own_sql::ALL_SETTINGS)?.pairs().into_iter().collect();
-        session.skip_counting = settings.contains_key(FAST_TIMING_METHOD);
-        session.is_quiet = true;
+        // Every user may set the method. A query that sets it would itself be counted.
+        let uncounted =
+            settings.contains_key(FAST_TIMING_METHOD).then(|| own_sql::set_local(FAST_TIMING_METHOD, "off"));
+        session.quiet = uncounted.into_iter().chain([own_sql::KEEP_QUIET.into()]).collect();
         let facts = session.query(own_sql::SESSION)?;
         let fact = |column: usize| facts.rows.first().and_then(|row| row.get(column)?.as_deref()).unwrap_or_default();
         let objects = session.query(own_sql::EXTENSION_OBJECTS)?.rows.into_iter();
@@ -239,8 +211,8 @@ pub fn set_hint(name: &str, value: &str) -> String {
 
 /// Returns the figures of `pg_fast_timing_info()`. `None` if the extension is not installed in this database, or not loaded, or
 /// another version with other columns.
-pub fn fast_timing_info(connection: &mut Connection, stop: &AtomicBool) -> Result<Option<FastTiming>, Error> {
-    let mut session = Session::new(connection, stop);
+pub fn fast_timing_info(connection: &mut Connection) -> Result<Option<FastTiming>, Error> {
+    let mut session = Session::new(connection);
     let server = Server::of(&mut session)?;
     let Some(function) = server.extension_object("pg_fast_timing_info") else { return Ok(None) };
     let row = session.query(&own_sql::fast_timing_info(&function))?;

@@ -42,10 +42,10 @@ pub fn advise(
     connection: &mut Connection,
     window: Nanos,
     clocks: &mut Option<Clocks>,
-    stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<AdviseReport, Error> {
-    let facts = observe(connection, window, clocks, stop, progress).map_err(|error| {
+    let stop = connection.stop().clone();
+    let facts = observe(&mut Session::new(connection), window, clocks, &stop, progress).map_err(|error| {
         match error.state.is(SqlState::QUERY_CANCELED) && stop.load(Ordering::Relaxed) {
             true => Error::new("stopped before the observation began", "run it again; advise changes nothing"),
             false => error,
@@ -56,27 +56,26 @@ pub fn advise(
 
 /// Collects the facts.
 fn observe(
-    connection: &mut Connection,
+    session: &mut Session,
     window: Nanos,
     known_clocks: &mut Option<Clocks>,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Facts, Error> {
-    let mut session = Session::new(connection, stop);
-    let server = Server::of(&mut session)?;
-    let clocks = known_clocks.get_or_insert_with(|| Clocks::of(&mut session, &server, stop)).clone();
+    let server = Server::of(session)?;
+    let clocks = known_clocks.get_or_insert_with(|| Clocks::of(session, &server)).clone();
     let parts = statistics(&server);
     // The window is the time between the snapshots, without the time for reading them.
     let budget = Budget::new(window, stop);
-    let before = Snapshot::take(&mut session, &parts)?;
+    let before = Snapshot::take(session, &parts)?;
     while budget.go_on() {
         std::thread::sleep(POLL_INTERVAL.min(Duration::from_nanos(budget.left().0 as u64)));
         progress(budget.spent().0 / window.0);
     }
     let window_s = (budget.spent().secs() * 1e3).round() / 1e3;
     // Ctrl-C ends only the window. The second snapshot is still needed.
-    session.ignore_stop();
-    let after = Snapshot::take(&mut session, &parts)?;
+    session.connection.ignore_stop();
+    let after = Snapshot::take(session, &parts)?;
     Ok(Facts { server, clocks, counts: Counts { before, after }, window_s })
 }
 

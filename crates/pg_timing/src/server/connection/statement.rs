@@ -3,8 +3,9 @@
 use super::libpq::{Libpq, Opaque, c_text, code, owned, shortened};
 use super::{Connection, PERHAPS_FAULTY};
 use crate::error::{Error, SqlState, one_line};
+use crate::server::own_sql;
 use libc::{c_char, c_int};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ptr::null;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -17,42 +18,9 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Time that the server has to accept a cancel request.
 const ACCEPT: Duration = Duration::from_secs(2);
 /// Interval between cancel requests. The server ignores a request that arrives before it starts the statement.
-const INTERVAL: Duration = Duration::from_millis(500);
+const CANCEL_INTERVAL: Duration = Duration::from_millis(500);
 /// The last request is sent after 5 s. Sorts and JIT compilation can delay the end of a statement.
 const MAX_REQUESTS: u32 = 10;
-
-/// A statement. Errors repeat a part of its text, unless it contains values: they can be secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sql {
-    text: String,
-    has_values: bool,
-}
-
-impl Sql {
-    pub fn new(text: impl Into<String>) -> Sql {
-        Sql { text: text.into(), has_values: false }
-    }
-
-    /// Returns a statement whose text is not repeated in errors.
-    pub fn with_values(text: impl Into<String>) -> Sql {
-        Sql { text: text.into(), has_values: true }
-    }
-
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Returns the text for an error.
-    fn shown(&self) -> Option<&str> {
-        (!self.has_values).then_some(&self.text)
-    }
-}
-
-impl<T: AsRef<str> + ?Sized> From<&T> for Sql {
-    fn from(text: &T) -> Sql {
-        Sql::new(text.as_ref())
-    }
-}
 
 /// Whether rows are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,27 +68,23 @@ impl Rows {
 }
 
 impl Connection {
-    /// Runs one statement and waits for its end. If `stop` is set or the time limit is over, the statement is canceled.
-    pub fn run(&mut self, sql: impl Into<Sql>, output: Output, stop: &AtomicBool) -> Result<Rows, Error> {
-        let sql = sql.into();
-        let text = c_text(sql.text())?;
+    /// Runs one statement and waits for its end. If the user stops it or the time limit is over, the statement is canceled.
+    pub fn run(&mut self, sql: &str, output: Output) -> Result<Rows, Error> {
+        let text = c_text(sql)?;
         if let Some(error) = &self.final_error {
             return Err(error.clone());
         }
-        const NONE: *const *const c_char = std::ptr::null();
         // The extended protocol accepts only one statement.
         // SAFETY: there are no parameters, so the lists may be NULL.
-        let sent = unsafe {
-            let no_numbers = std::ptr::null();
-            (self.pq.PQsendQueryParams)(self.conn, text.as_ptr(), 0, std::ptr::null(), NONE, no_numbers, no_numbers, 0)
-        };
+        let sent =
+            unsafe { (self.pq.PQsendQueryParams)(self.conn, text.as_ptr(), 0, null(), null(), null(), null(), 0) };
         if sent == 0 {
             return Err(self.connection_lost());
         }
         // Rows arrive one by one, so that libpq does not collect them.
         // SAFETY: a query has been sent, and no result fetched.
         unsafe { (self.pq.PQsetSingleRowMode)(self.conn) };
-        let mut watch = Watch { stop, end: Instant::now() + self.limit + GRACE, next: Instant::now(), requests: 0 };
+        let mut watch = Watch { end: Instant::now() + self.limit + GRACE, next: Instant::now(), requests: 0 };
         let mut rows = Ok(Rows::default());
         let (mut bytes, mut results) = (0, 0);
         while let Some(result) = self.next_result(&mut watch)? {
@@ -132,7 +96,7 @@ impl Connection {
             match (&mut rows, status) {
                 (Ok(rows), code::TUPLES_OK | code::SINGLE_TUPLE) => bytes += result.add_to(rows, output),
                 (Err(_), _) | (_, code::COMMAND_OK | code::EMPTY_QUERY) => {}
-                (Ok(_), _) => rows = Err(result.error(&sql)),
+                (Ok(_), _) => rows = Err(result.error((!self.hides_statements).then_some(sql))),
             }
             results += usize::from(status != code::SINGLE_TUPLE);
             if results > MAX_RESULTS {
@@ -148,7 +112,8 @@ impl Connection {
     /// Waits for the next result. Cancels the statement if it was stopped or takes too long.
     fn next_result(&mut self, watch: &mut Watch) -> Result<Option<QueryResult>, Error> {
         loop {
-            if watch.must_cancel(Instant::now()) && (watch.requests > MAX_REQUESTS || !cancel(self.pq, self.conn)) {
+            let is_due = watch.must_cancel(Instant::now(), self.is_stopped());
+            if is_due && (watch.requests > MAX_REQUESTS || !self.cancel()) {
                 return Err(self.no_answer());
             }
             let events = match self.number(self.pq.PQflush) {
@@ -167,6 +132,54 @@ impl Connection {
         // SAFETY: as above.
         let result = unsafe { (self.pq.PQgetResult)(self.conn) };
         Ok((!result.is_null()).then_some(QueryResult { pq: self.pq, result }))
+    }
+
+    /// Runs a statement without rows.
+    pub fn execute(&mut self, sql: &str) -> Result<(), Error> {
+        self.run(sql, Output::Discard).map(|_| ())
+    }
+
+    /// Begins a transaction, `READ ONLY` or `READ WRITE`, with an empty search_path and a time limit for each statement.
+    pub fn begin(&mut self, mode: &str, limit: Duration) -> Result<(), Error> {
+        self.execute(&own_sql::begin(mode))?;
+        self.execute(own_sql::EMPTY_SEARCH_PATH)?;
+        self.execute(&own_sql::set_local("statement_timeout", limit.as_millis()))
+    }
+
+    /// Ends the transaction, also after an error.
+    pub fn roll_back<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        let end = self.run_always(own_sql::ROLLBACK);
+        result.and_then(|value| end.map(|_| value))
+    }
+
+    /// Runs a statement that ends or removes something, also after Ctrl-C.
+    pub fn run_always(&mut self, sql: &str) -> Result<Rows, Error> {
+        let ignores_stop = std::mem::replace(&mut self.ignores_stop, true);
+        let result = self.run(sql, Output::Discard);
+        self.ignores_stop = ignores_stop;
+        result
+    }
+
+    /// Asks the server to cancel the statement, which then returns an error. Returns whether the server accepted the request.
+    ///
+    /// libpq waits for the server without a limit, so this happens in a thread that may remain.
+    fn cancel(&self) -> bool {
+        let pq = self.pq;
+        // SAFETY: the connection is not NULL.
+        let request = Request(unsafe { (pq.PQgetCancel)(self.conn) });
+        let (done, result) = mpsc::channel();
+        let send = move || {
+            let Request(request) = { request };
+            let mut message = [0 as c_char; 256];
+            // SAFETY: the request is freed once, also if it is NULL, and the buffer has the given length.
+            _ = done.send(unsafe {
+                let is_accepted = (pq.PQcancel)(request, message.as_mut_ptr(), message.len() as c_int) != 0;
+                (pq.PQfreeCancel)(request);
+                is_accepted
+            });
+        };
+        let thread = std::thread::Builder::new().name("cancel".into()).spawn(send);
+        thread.is_ok() && result.recv_timeout(ACCEPT).unwrap_or(false)
     }
 
     /// Frees the notifications that the server sent. libpq collects them.
@@ -215,8 +228,7 @@ impl Connection {
 }
 
 /// The time limits of one statement.
-struct Watch<'a> {
-    stop: &'a AtomicBool,
+struct Watch {
     /// when the statement should have ended
     end: Instant,
     /// when the next cancel request is due
@@ -224,13 +236,13 @@ struct Watch<'a> {
     requests: u32,
 }
 
-impl Watch<'_> {
+impl Watch {
     /// Returns whether a cancel request is due, and counts it.
-    fn must_cancel(&mut self, now: Instant) -> bool {
-        let is_due = (now > self.end || self.stop.load(Ordering::Relaxed)) && now >= self.next;
+    fn must_cancel(&mut self, now: Instant, is_stopped: bool) -> bool {
+        let is_due = (now > self.end || is_stopped) && now >= self.next;
         if is_due {
             self.requests += 1;
-            self.next = now + INTERVAL;
+            self.next = now + CANCEL_INTERVAL;
         }
         is_due
     }
@@ -241,31 +253,6 @@ struct Request(Opaque);
 
 // SAFETY: libpq's documentation allows this use in another thread. Only one thread has the request.
 unsafe impl Send for Request {}
-
-/// Asks the server to cancel the statement, which then returns an error. Returns whether the server accepted the request.
-///
-/// libpq waits for the server without a limit, so this happens in a thread that may remain.
-fn cancel(pq: &'static Libpq, conn: Opaque) -> bool {
-    // SAFETY: the connection is not NULL.
-    let request = Request(unsafe { (pq.PQgetCancel)(conn) });
-    if request.0.is_null() {
-        return false;
-    }
-    let (done, result) = mpsc::channel();
-    let send = move || {
-        let Request(request) = { request };
-        let mut message = [0 as c_char; 256];
-        // SAFETY: the request is freed once, and the buffer has the given length.
-        let taken = unsafe {
-            let taken = (pq.PQcancel)(request, message.as_mut_ptr(), message.len() as c_int) != 0;
-            (pq.PQfreeCancel)(request);
-            taken
-        };
-        _ = done.send(taken);
-    };
-    let thread = std::thread::Builder::new().name("cancel".into()).spawn(send);
-    thread.is_ok() && result.recv_timeout(ACCEPT).unwrap_or(false)
-}
 
 /// A result of libpq: of a statement, or one of its rows.
 struct QueryResult {
@@ -320,18 +307,18 @@ impl QueryResult {
     }
 
     /// Returns the server's error with its position in the statement.
-    fn error(&self, sql: &Sql) -> Error {
+    fn error(&self, sql: Option<&str>) -> Error {
         let Some(mut what) = self.field(code::MESSAGE) else {
             return Error::new("the server sent an unexpected result", PERHAPS_FAULTY);
         };
         let position = self.field(code::POSITION).and_then(|at| at.parse().ok());
-        if let Some(place) = sql.shown().zip(position).and_then(|(sql, at)| place(sql, at)) {
+        if let Some(place) = sql.zip(position).and_then(|(sql, at)| place(sql, at)) {
             what += &format!(" ({place})");
         }
         let more: Vec<String> = [code::DETAIL, code::HINT].into_iter().filter_map(|field| self.field(field)).collect();
         Error {
             what: one_line(&what),
-            hint: match (more.is_empty(), sql.shown()) {
+            hint: match (more.is_empty(), sql) {
                 (false, _) => one_line(&more.join("; ")),
                 (true, Some(sql)) => format!("the server refused this statement: {}", first_characters(&one_line(sql))),
                 (true, None) => "the server refused the statement with these values".into(),
@@ -369,9 +356,9 @@ mod tests {
     #[test]
     fn a_statement_is_canceled_again_and_again_after_the_limit() {
         let canceled = |stopped: bool, seconds: &[f64]| -> Vec<bool> {
-            let (stop, start) = (AtomicBool::new(stopped), Instant::now());
-            let mut watch = Watch { stop: &stop, end: start + Duration::from_secs(7), next: start, requests: 0 };
-            seconds.iter().map(|&s| watch.must_cancel(start + Duration::from_secs_f64(s))).collect()
+            let start = Instant::now();
+            let mut watch = Watch { end: start + Duration::from_secs(7), next: start, requests: 0 };
+            seconds.iter().map(|&s| watch.must_cancel(start + Duration::from_secs_f64(s), stopped)).collect()
         };
         assert_eq!(canceled(false, &[0.1, 6.9, 7.1, 7.2, 7.7, 12.2]), [false, false, true, false, true, true]);
         assert_eq!(canceled(true, &[0.1, 0.2, 0.7]), [true, false, true]);
@@ -390,11 +377,5 @@ mod tests {
         assert_eq!(place("SELECT", 0), None);
         assert_eq!(place("SELECT", 7), Some("in \"SELECT\"".into()));
         assert_eq!(place(&"ü".repeat(1000), 7).unwrap().chars().count(), 4 + 200 + 4);
-    }
-
-    #[test]
-    fn values_are_not_shown() {
-        assert_eq!(Sql::from("SELECT 1").shown(), Some("SELECT 1"));
-        assert_eq!(Sql::with_values("EXECUTE q('hunter2')").shown(), None);
     }
 }

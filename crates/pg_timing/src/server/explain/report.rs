@@ -6,10 +6,10 @@
 //! TIMING OFF by more than that, the calls of this plan cost more than bare calls, and only the pairs count. The calls alone give
 //! the overhead of a statement that is too short to measure.
 
-use super::runs::Runs;
+use super::runs::{RunMode, Runs};
 use super::script::Script;
 use super::server::LiveServer;
-use super::session::{PlanMode, Timing};
+use super::session::PlanMode;
 use super::subject::Subject;
 use crate::human::duration;
 use crate::plan::Plan;
@@ -165,16 +165,15 @@ fn live_runs(server: &LiveServer, script: &Script, subject: &Subject, runs: &Run
     let baseline = runs.ms_of(BASELINE);
     let (timing, counting) = (part(runs, REPORTED, ROWS_ONLY), part(runs, ROWS_ONLY, BASELINE));
     let per_call = overhead.reported * NS_PER_MS / overhead.calls.max(1.0);
-    let timed = |timing: &Timing| {
-        let mode = timing.to_string();
-        let ratio = runs.ratio(&mode).map_or(1.0, |ratio| ratio.estimate.max(1.0));
-        Timed {
-            setting: timing.setting.into(),
-            value: timing.value.into(),
-            reported_ms: overhead.reported * (1.0 + part(runs, &mode, REPORTED).estimate),
-            ratio,
-            clock_per_call_ns: part(runs, &mode, ROWS_ONLY).times(per_call).clamp(0.0, f64::INFINITY),
-        }
+    let timed = |RunMode { name, .. }: &RunMode| {
+        let (setting, value) = name.split_once('=')?;
+        Some(Timed {
+            setting: setting.into(),
+            value: value.into(),
+            reported_ms: overhead.reported * (1.0 + part(runs, name, REPORTED).estimate),
+            ratio: runs.ratio(name).map_or(1.0, |ratio| ratio.estimate.max(1.0)),
+            clock_per_call_ns: part(runs, name, ROWS_ONLY).times(per_call).clamp(0.0, f64::INFINITY),
+        })
     };
     let mut given_settings: Vec<String> = script.settings().iter().map(|setting| setting.name.clone()).collect();
     given_settings.sort_unstable();
@@ -195,7 +194,7 @@ fn live_runs(server: &LiveServer, script: &Script, subject: &Subject, runs: &Run
         calls: overhead.all_calls,
         clock_per_call_ns: around(overhead.clock, timing, overhead),
         rows_per_call_ns: around(overhead.counting(), counting, overhead),
-        timed: server.timings.iter().map(timed).collect(),
+        timed: server.timings.iter().filter_map(timed).collect(),
         samples: runs.samples.clone(),
     }
 }

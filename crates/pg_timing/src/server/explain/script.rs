@@ -22,14 +22,14 @@ pub struct Script {
 
 /// A SET or RESET line.
 ///
-/// Each run applies it with SET LOCAL in its own transaction. So all runs have it, and none is left behind, even if a connection
-/// pooler gives the session to another client.
+/// Each run applies it in its own transaction, and ROLLBACK undoes it. So all runs have it, and none is left behind, even if a
+/// connection pooler gives the session to another client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// in lower case, like `work_mem`
     pub name: String,
-    /// the SQL that applies it until the end of the transaction
-    pub set_local: String,
+    /// the line
+    pub sql: String,
 }
 
 /// The value that is NULL, as in COPY.
@@ -213,19 +213,16 @@ impl Setting {
     /// Returns the setting of `SET [LOCAL | SESSION] name {= | TO} value`, `SET ROLE name` or `RESET name`.
     fn new(line: &str) -> Result<Setting, Error> {
         let tokens: Vec<Token> = Tokens::of(line).collect();
-        let is = |at: usize, keyword: &str| tokens.get(at).is_some_and(|token: &Token| token.is(keyword));
-        let is_reset = is(0, "RESET");
-        // In `SET local.x = 1`, the keyword is a part of the name.
-        let is_part = tokens.get(2).is_some_and(|next| next.is_symbol("."));
-        let start = if !is_reset && (is(1, "LOCAL") || is(1, "SESSION")) && !is_part { 2 } else { 1 };
-        let (tokens, rest) =
-            (&tokens[start.min(tokens.len())..], tokens.get(start).map_or("", |first| &line[first.start..]));
-        let value = tokens.iter().position(|token| token.is_symbol("=") || token.is("TO"));
-        let name = match (is_reset, value) {
-            (true, None) => name(tokens).filter(|name| name != "all"),
-            (false, Some(end)) => name(&tokens[..end]),
-            (false, None) if tokens.len() == 2 && tokens[0].is("ROLE") => Some("role".into()),
-            _ => None,
+        let name = match &tokens[1..] {
+            tokens if begins(line, "RESET") => name(tokens).filter(|name| name != "all"),
+            // In `SET local.x = 1`, the keyword is a part of the name.
+            [scope, tokens @ ..]
+                if (scope.is("LOCAL") || scope.is("SESSION"))
+                    && tokens.first().is_some_and(|next| !next.is_symbol(".")) =>
+            {
+                name_of_set(tokens)
+            }
+            tokens => name_of_set(tokens),
         };
         let name =
             name.ok_or_else(|| Error::new("this form of SET or RESET is not supported", "write SET name = value"))?;
@@ -235,10 +232,16 @@ impl Setting {
         };
         match REFUSED.iter().find(|(patterns, _)| patterns.iter().any(is_refused)) {
             Some((_, why)) => Err(Error::new(format!("{name} cannot be set: {why}"), "remove the line")),
-            // After the line break, a comment does not hide TO DEFAULT.
-            None if is_reset => Ok(Setting { name, set_local: format!("SET LOCAL {rest}\nTO DEFAULT") }),
-            None => Ok(Setting { name, set_local: format!("SET LOCAL {rest}") }),
+            None => Ok(Setting { name, sql: line.into() }),
         }
+    }
+}
+
+/// Returns the name in the rest of a SET line.
+fn name_of_set(tokens: &[Token]) -> Option<String> {
+    match tokens {
+        [role, _] if role.is("ROLE") => Some("role".into()),
+        _ => name(&tokens[..tokens.iter().position(|token| token.is_symbol("=") || token.is("TO"))?]),
     }
 }
 
@@ -367,29 +370,25 @@ mod tests {
     }
 
     #[test]
-    fn each_form_is_set_locally() {
-        for (text, name, set_local) in [
-            ("SET work_mem = '1GB'", "work_mem", "SET LOCAL work_mem = '1GB'"),
-            ("-- a\nset Local Work_Mem to 1", "work_mem", "SET LOCAL Work_Mem to 1"),
-            ("SET SESSION jit=off", "jit", "SET LOCAL jit=off"),
-            ("SET \"app\".User_ID = '7'", "app.user_id", "SET LOCAL \"app\".User_ID = '7'"),
-            ("SET ROLE reader", "role", "SET LOCAL ROLE reader"),
-            ("SET session ROLE reader", "role", "SET LOCAL ROLE reader"),
-            ("RESET work_mem", "work_mem", "SET LOCAL work_mem\nTO DEFAULT"),
-            ("RESET jit -- again", "jit", "SET LOCAL jit -- again\nTO DEFAULT"),
-            ("RESET ROLE", "role", "SET LOCAL ROLE\nTO DEFAULT"),
+    fn each_form_has_a_name() {
+        for (text, name) in [
+            ("SET work_mem = '1GB'", "work_mem"),
+            ("-- a\nset Local Work_Mem to 1", "work_mem"),
+            ("SET SESSION jit=off", "jit"),
+            ("SET \"app\".User_ID = '7'", "app.user_id"),
+            ("SET ROLE reader", "role"),
+            ("SET session ROLE reader", "role"),
+            ("RESET work_mem", "work_mem"),
+            ("RESET jit -- again", "jit"),
+            ("RESET ROLE", "role"),
             // Names whose first part is a keyword
-            ("SET schema.Name = 1", "schema.name", "SET LOCAL schema.Name = 1"),
-            ("SET LOCAL Role . x TO 1", "role.x", "SET LOCAL Role . x TO 1"),
-            ("SET transaction.x = 1", "transaction.x", "SET LOCAL transaction.x = 1"),
-            ("SET local.x = 1", "local.x", "SET LOCAL local.x = 1"),
-            (
-                "SET pg_fast_timing.sample_rate = 9",
-                "pg_fast_timing.sample_rate",
-                "SET LOCAL pg_fast_timing.sample_rate = 9",
-            ),
+            ("SET schema.Name = 1", "schema.name"),
+            ("SET LOCAL Role . x TO 1", "role.x"),
+            ("SET transaction.x = 1", "transaction.x"),
+            ("SET local.x = 1", "local.x"),
+            ("SET pg_fast_timing.sample_rate = 9", "pg_fast_timing.sample_rate"),
         ] {
-            assert_eq!(Setting::new(text), Ok(Setting { name: name.into(), set_local: set_local.into() }), "{text}");
+            assert_eq!(Setting::new(text), Ok(Setting { name: name.into(), sql: text.into() }), "{text}");
         }
     }
 
@@ -449,7 +448,6 @@ mod tests {
             text in "(SET |RESET |LOCAL |PREPARE |SELECT |EXECUTE |q|AS|[-/*$'\"\\\\;a1E(),.= \n\rü]){0,40}"
         ) {
             if let Ok(script) = script(&text) {
-                prop_assert!(script.settings().iter().all(|setting| setting.set_local.starts_with("SET LOCAL ")));
                 prop_assert_eq!(Script::new(&[script.text()], &[]), Ok(script.clone()));
             }
         }

@@ -6,11 +6,10 @@
 //! does its choice. So `plan_cache_mode` stays as it is: another value would also change the plans of queries in functions.
 
 use super::NOT_ROLLED_BACK;
-use super::script::{Script, explain, explain_analyze};
+use super::script::{Script, explain};
 use super::session::{PlanMode, RunSession, Whose};
 use crate::error::Error;
 use crate::plan::Explained;
-use crate::server::connection::Sql;
 use crate::server::own_sql::MARK;
 
 // Names of prepared statements.
@@ -25,11 +24,9 @@ const PLAN_WITH_TIME: &str = "SUMMARY, FORMAT JSON";
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
     /// the text after EXPLAIN
-    explained: String,
+    pub explained: String,
     /// the text of a run without EXPLAIN
-    baseline: String,
-    /// the texts contain values that errors must not show
-    has_values: bool,
+    pub baseline: String,
     /// the server's choice of a plan for the values
     pub plan_mode: Option<PlanMode>,
     /// the baseline skips the statement's rows, which would be sent otherwise
@@ -39,35 +36,16 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Returns an EXPLAIN of the statement.
-    pub fn explain(&self, options: &str) -> Sql {
-        self.sql(explain(options, &self.explained))
-    }
-
-    /// Returns an EXPLAIN ANALYZE of the statement, in the format that pg_timing reads.
-    pub fn explain_analyze(&self, options: &str) -> Sql {
-        self.sql(explain_analyze(options, &self.explained))
-    }
-
-    /// Returns the statement without EXPLAIN.
-    pub fn baseline(&self) -> Sql {
-        self.sql(self.baseline.clone())
-    }
-
     /// Returns an EXPLAIN that shows how long the server plans the baseline, if each baseline run includes that time.
-    pub fn planning(&self) -> Option<Sql> {
-        self.is_planned.then(|| self.sql(explain(PLAN_WITH_TIME, &self.baseline)))
-    }
-
-    fn sql(&self, text: String) -> Sql {
-        if self.has_values { Sql::with_values(text) } else { Sql::new(text) }
+    pub fn planning(&self) -> Option<String> {
+        self.is_planned.then(|| explain(PLAN_WITH_TIME, &self.baseline))
     }
 
     /// Prepares the statement and its baseline. Runs neither.
     pub fn prepare(session: &mut RunSession, script: &Script) -> Result<Subject, Error> {
         let values = script.values(|value| session.connection.literal(value))?;
         let execute = |name: &str| format!("EXECUTE {MARK} {name}{}", values.as_ref().map_or("", String::as_str));
-        let mut subject = Subject { has_values: values.is_some(), ..Subject::default() };
+        let mut subject = Subject::default();
         if script.is_create() {
             // PREPARE does not support it.
             may_create(session, script)?;
@@ -76,8 +54,9 @@ impl Subject {
             session.prepare(Whose::Users, STATEMENT, &script.prepare_as(STATEMENT, script.query()))?;
             subject.baseline = execute(STATEMENT);
         }
+        session.connection.hides_statements = values.is_some();
         subject.explained = if values.is_some() { execute(STATEMENT) } else { script.query().into() };
-        let explain_plan = subject.explain(PLAN);
+        let explain_plan = explain(PLAN, &subject.explained);
         let mut plan = session.plan_of(&explain_plan)?;
         let has_parameters = values.as_ref().is_some_and(|values| !values.is_empty());
         if has_parameters {
@@ -94,7 +73,7 @@ impl Subject {
             if session.prepare(Whose::Users, BASELINE, &script.prepare_as(BASELINE, &query)).is_err() {
                 continue;
             }
-            let wrapped = subject.sql(explain(PLAN, &execute(BASELINE)));
+            let wrapped = explain(PLAN, &execute(BASELINE));
             let mode = match has_parameters {
                 true => session.plan_mode_of(&wrapped, BASELINE).ok(),
                 false => None,
