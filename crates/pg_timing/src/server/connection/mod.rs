@@ -363,20 +363,6 @@ impl Connection {
     pub fn name(&self) -> String {
         format!("{} at {}", self.text(self.pq.PQdb), self.host())
     }
-
-    /// Returns the value as an SQL literal, or `NULL`. The server infers its type from the place where it is used.
-    pub fn literal(&self, value: Option<&str>) -> Result<String, Error> {
-        let Some(value) = value else { return Ok("NULL".into()) };
-        let value = c_text(value)?;
-        // SAFETY: the connection is not NULL, and the text has this length. The result is copied, and freed once.
-        let literal = unsafe {
-            let escaped = (self.pq.PQescapeLiteral)(self.conn, value.as_ptr(), value.as_bytes().len());
-            let literal = owned(escaped);
-            (self.pq.PQfreemem)(escaped as *mut c_void);
-            literal
-        };
-        literal.ok_or_else(|| Error::new("libpq could not quote a value", "values must be UTF-8 text"))
-    }
 }
 
 unsafe extern "C" fn no_notices(_: *mut c_void, _: *const c_char) {}

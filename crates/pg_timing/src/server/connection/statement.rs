@@ -11,8 +11,6 @@ use std::time::{Duration, Instant};
 
 /// Size limit of the rows of one statement, in bytes. A plan over a thousand partitions has a few MB.
 const MAX_BYTES: usize = 64 << 20;
-/// A statement has one result besides its rows. An error can follow it.
-const MAX_RESULTS: usize = 4;
 /// Additional time after the limit. The server has the same limit, and ends the statement itself.
 const GRACE: Duration = Duration::from_secs(2);
 /// Time that the server has to accept a cancel request.
@@ -86,24 +84,17 @@ impl Connection {
         unsafe { (self.pq.PQsetSingleRowMode)(self.conn) };
         let mut watch = Watch { end: Instant::now() + self.limit + GRACE, next: Instant::now(), requests: 0 };
         let mut rows = Ok(Rows::default());
-        let (mut bytes, mut results) = (0, 0);
+        let mut bytes = 0;
         while let Some(result) = self.next_result(&mut watch)? {
             let status = result.number(self.pq.PQresultStatus);
-            // The server sends no other result until the end of a COPY.
-            if matches!(status, code::COPY_OUT | code::COPY_IN | code::COPY_BOTH) {
-                return Err(self.protocol_error("the server started a COPY, which pg_timing did not request"));
-            }
             match (&mut rows, status) {
                 (Ok(rows), code::TUPLES_OK | code::SINGLE_TUPLE) => bytes += result.add_to(rows, output),
                 (Err(_), _) | (_, code::COMMAND_OK | code::EMPTY_QUERY) => {}
                 (Ok(_), _) => rows = Err(result.error((!self.hides_statements).then_some(sql))),
             }
-            results += usize::from(status != code::SINGLE_TUPLE);
-            if results > MAX_RESULTS {
-                return Err(self.protocol_error("the server sent several results for one statement"));
-            }
             if bytes > MAX_BYTES {
-                return Err(self.protocol_error(&format!("the server sent more than {} MB", MAX_BYTES >> 20)));
+                let hint = format!("{PERHAPS_FAULTY}; the transaction is rolled back when the connection ends");
+                return Err(self.end_with(format!("the server sent more than {} MB", MAX_BYTES >> 20), hint));
             }
         }
         rows
@@ -205,25 +196,18 @@ impl Connection {
             // Some poolers send no process ID.
             _ => "pg_stat_activity shows the sessions with the application_name pg_timing".into(),
         };
-        let what = "the server did not end the statement after a cancel request, so it may still run";
-        self.end_with(Error::new(what, hint))
+        self.end_with("the server did not end the statement after a cancel request, so it may still run", hint)
     }
 
-    /// Ends the use of a server that violates the protocol. Returns the error.
-    fn protocol_error(&mut self, why: &str) -> Error {
-        let hint = format!("{PERHAPS_FAULTY}; the transaction is rolled back when the connection ends");
-        self.end_with(Error::new(why, hint))
-    }
-
-    /// Ends the use of the connection. Later statements get the same error.
-    fn end_with(&mut self, error: Error) -> Error {
-        self.final_error.insert(error).clone()
+    /// Ends the use of the connection. Returns the error, which later statements get, too.
+    fn end_with(&mut self, what: impl Into<String>, hint: impl Into<String>) -> Error {
+        self.final_error.insert(Error::new(what, hint)).clone()
     }
 
     /// Returns the error of a lost connection.
     fn connection_lost(&mut self) -> Error {
         let what = format!("the connection was lost: {}", one_line(&self.message()));
-        self.end_with(Error::new(what, "the server rolls back the open transaction"))
+        self.end_with(what, "the server rolls back the open transaction")
     }
 }
 

@@ -128,19 +128,13 @@ fn blank_length(text: &str) -> usize {
 /// Returns the length of a comment in bytes. Comments nest.
 fn comment_length(text: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
-    while at < text.len() {
-        let rest = &text[at..];
-        if rest.starts_with("/*") {
-            depth += 1;
-            at += 2;
-        } else if rest.starts_with("*/") {
-            depth -= 1;
-            at += 2;
-            if depth == 0 {
-                return at;
-            }
-        } else {
-            at += rest.chars().next().map_or(1, char::len_utf8);
+    while let Some(next) = text[at..].find(['/', '*']) {
+        at += next + 2;
+        match text.get(at - 2..at) {
+            Some("/*") => depth += 1,
+            Some("*/") if depth == 1 => return at,
+            Some("*/") => depth -= 1,
+            _ => at -= 1,
         }
     }
     text.len()

@@ -2,7 +2,7 @@
 //! parameters. The server decides whether it supports the statement: only its beginning is read here.
 
 use super::scan::{Token, Tokens, statements};
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::server::own_sql::MARK;
 use crate::server::settings::FAST_TIMING_METHOD;
 
@@ -52,61 +52,45 @@ const REFUSED: [(&[&str], &str); 7] = [
 impl Script {
     /// Returns the script of some texts: those of `-c`, or of one file. `values` are those of `--param`.
     pub fn new<T: AsRef<str>>(texts: &[T], values: &[String]) -> Result<Script, Error> {
-        let lines: Vec<&str> = texts.iter().flat_map(|text| statements(text.as_ref())).collect();
-        let is_setting = |line: &str| begins(line, "SET") || begins(line, "RESET");
-        let several = || {
-            let hint = "give one statement; only SET, RESET and PREPARE may come before it, and nothing after it";
-            Error::new("there are several statements", hint)
-        };
-        let (last, leading) = match lines.split_last() {
-            Some((last, leading)) if !is_setting(last) && !begins(last, "PREPARE") => (*last, leading),
-            _ if lines.iter().any(|line| !is_setting(line) && !begins(line, "PREPARE")) => return Err(several()),
-            _ => {
-                return Err(Error::new(
-                    "there is no statement",
-                    "give one with -c, with -f, or on stdin, as the last one",
-                ));
-            }
-        };
         let mut script = Script {
             text: texts.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(";\n").trim_ascii().into(),
             settings: Vec::new(),
-            query: last.into(),
+            query: String::new(),
             types: String::new(),
             values: values.iter().map(|value| (value != NULL).then(|| value.clone())).collect(),
             executed: None,
         };
         let mut prepared = Vec::new();
-        for line in leading {
-            match () {
-                () if is_setting(line) => script.settings.push(Setting::new(line)?),
-                () if begins(line, "PREPARE") => prepared.push(Prepared::new(line)?),
-                () => return Err(several()),
+        for line in texts.iter().flat_map(|text| statements(text.as_ref())) {
+            if !script.query.is_empty() {
+                let hint = "give one statement; only SET, RESET and PREPARE may come before it, and nothing after it";
+                return Err(Error::new("there are several statements", hint));
+            } else if begins(line, "SET") || begins(line, "RESET") {
+                script.settings.push(Setting::new(line)?);
+            } else if begins(line, "PREPARE") {
+                prepared.push(Prepared::new(line)?);
+            } else {
+                script.query = line.into();
             }
         }
-        if !script.values.is_empty() && (script.is_create() || begins(last, "EXECUTE")) {
-            return Err(Error::new(
-                "--param does not support EXECUTE and CREATE",
-                "use SELECT, INSERT, UPDATE, DELETE or MERGE",
-            ));
-        }
-        if script.is_create() && has_no_data(last) {
-            return Err(Error::new(
-                "WITH NO DATA runs no query, so there is nothing to measure",
-                "remove WITH NO DATA; each run is rolled back",
-            ));
-        }
+        let last = script.query.as_str();
+        require(!last.is_empty(), "there is no statement", "give one with -c, with -f, or on stdin, as the last one")?;
+        let has_values = !script.values.is_empty() && (script.is_create() || begins(last, "EXECUTE"));
+        let hint = "use SELECT, INSERT, UPDATE, DELETE or MERGE";
+        require(!has_values, "--param does not support EXECUTE and CREATE", hint)?;
+        let hint = "remove WITH NO DATA; each run is rolled back";
+        let is_empty = script.is_create() && has_no_data(last);
+        require(!is_empty, "WITH NO DATA runs no query, so there is nothing to measure", hint)?;
         if begins(last, "EXECUTE") {
             script.execute(&prepared)?;
             return Ok(script);
         }
         let (needed, given) = (Tokens::of(last).filter_map(|token| token.parameter()).max().unwrap_or(0), values.len());
-        if needed != given {
-            return Err(Error::new(
-                format!("the statement's parameters and the values of --param differ in number: {needed} and {given}"),
-                "give one --param VALUE for each of $1, $2, ...; pg_stat_statements and logs show parameters instead of values",
-            ));
-        }
+        require(
+            needed == given,
+            format!("the statement's parameters and the values of --param differ in number: {needed} and {given}"),
+            "give one --param VALUE for each of $1, $2, ...; pg_stat_statements and logs show parameters instead of values",
+        )?;
         Ok(script)
     }
 
@@ -170,12 +154,14 @@ impl Script {
     }
 
     /// Returns the values as SQL in parentheses, which can be empty after EXECUTE. `None`: the statement has no values.
-    pub fn values(&self, literal: impl Fn(Option<&str>) -> Result<String, Error>) -> Result<Option<String>, Error> {
+    pub fn values(&self) -> Option<String> {
         if self.executed.is_some() || self.values.is_empty() {
-            return Ok(self.executed.clone());
+            return self.executed.clone();
         }
-        let literals: Result<Vec<_>, _> = self.values.iter().map(|value| literal(value.as_deref())).collect();
-        Ok(Some(format!("({})", literals?.join(", "))))
+        // The server infers the types. UTF-8 has no other backslashes and quotes, and E'' has escapes with all settings.
+        let escaped = |value: &String| format!("E'{}'", value.replace('\\', r"\\").replace('\'', "''"));
+        let literals = self.values.iter().map(|value| value.as_ref().map_or("NULL".into(), escaped));
+        Some(format!("({})", literals.collect::<Vec<_>>().join(", ")))
     }
 }
 
@@ -278,10 +264,6 @@ mod tests {
         script(text).unwrap_err().what
     }
 
-    fn values(script: &Script) -> Option<String> {
-        script.values(|value| Ok(value.unwrap_or("NULL").into())).unwrap()
-    }
-
     #[test]
     fn settings_and_prepared_statements_come_before_the_statement() {
         let script = script(
@@ -291,14 +273,14 @@ mod tests {
         .unwrap();
         let names: Vec<&str> = script.settings().iter().map(|setting| setting.name.as_str()).collect();
         assert_eq!(names, ["jit", "work_mem"]);
-        assert_eq!(values(&script).unwrap(), "(1, 'x')");
+        assert_eq!(script.values().unwrap(), "(1, 'x')");
         let sql = script.prepare_as("own", script.query());
         assert_eq!(sql, format!("PREPARE {MARK} own(numeric(9, 2), text)\nAS\n SELECT $1, $2, ';'"));
         assert!(script.text().starts_with("-- my file\nSET jit = off;\nreset") && script.text().ends_with("done"));
         let commented = self::script("PREPARE q (int) -- AS\nAS SELECT $1; EXECUTE q(1)").unwrap();
         assert_eq!(commented.prepare_as("own", "TABLE t"), format!("PREPARE {MARK} own(int) -- AS\nAS\nTABLE t"));
         let several = Script::new(&["SET jit = off -- a", "SELECT 1;"], &[]).unwrap();
-        assert_eq!((several.settings().len(), several.query(), values(&several)), (1, "SELECT 1", None));
+        assert_eq!((several.settings().len(), several.query(), several.values()), (1, "SELECT 1", None));
     }
 
     #[test]
@@ -322,7 +304,8 @@ mod tests {
         let given = |text: &str, values: &[&str]| {
             Script::new(&[text], &values.iter().map(ToString::to_string).collect::<Vec<_>>())
         };
-        assert_eq!(values(&given("SELECT $1, $2", &["NULL ", "\\N"]).unwrap()).unwrap(), "(NULL , NULL)");
+        assert_eq!(given("SELECT $1, $2", &["NULL ", "\\N"]).unwrap().values().unwrap(), "(E'NULL ', NULL)");
+        assert_eq!(given("SELECT $1", &[r"a'\'b"]).unwrap().values().unwrap(), r"(E'a''\\''b')");
         for text in ["PREPARE q AS SELECT $1; EXECUTE q(1)", "CREATE TABLE x AS SELECT $1"] {
             assert_eq!(given(text, &["hunter2"]).unwrap_err().what, "--param does not support EXECUTE and CREATE");
         }

@@ -43,7 +43,7 @@ impl Subject {
 
     /// Prepares the statement and its baseline. Runs neither.
     pub fn prepare(session: &mut RunSession, script: &Script) -> Result<Subject, Error> {
-        let values = script.values(|value| session.connection.literal(value))?;
+        let values = script.values();
         let execute = |name: &str| format!("EXECUTE {MARK} {name}{}", values.as_ref().map_or("", String::as_str));
         let mut subject = Subject::default();
         if script.is_create() {
