@@ -31,6 +31,8 @@ const END_LIMIT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(10);
 /// An error message is at the end of a log, and it is much shorter than this. A statement can fill a log with gigabytes.
 const MAX_MESSAGE_BYTES: u64 = 64 << 10;
+const HINT: &str = "give the connection options of a running server; a temporary one needs 60 MB and the permission to write in /tmp, \
+    or in the directory that TMPDIR names";
 const SUPERUSER: &str = "postgres";
 /// The socket's folder is private, so all temporary servers can use the same port.
 const PORT: &str = "5432";
@@ -52,22 +54,15 @@ pub struct Ephemeral {
 impl Ephemeral {
     /// Starts a server, which takes a few seconds. `stop` cancels that.
     pub fn start(stop: &AtomicBool) -> Result<Ephemeral, Error> {
-        Ephemeral::start_newest(stop).map_err(|error| match stop.load(Ordering::Relaxed) {
-            true => Error::new("stopped", "the temporary server was removed"),
-            false => error,
-        })
-    }
-
-    fn start_newest(stop: &AtomicBool) -> Result<Ephemeral, Error> {
         remove_server_variables();
         let user = User::for_server()?;
         let owner = user.as_ref().map_or(rustix::process::geteuid().as_raw(), |user| user.uid);
         let base = base(&std::env::temp_dir(), owner, user.is_some());
         remove_abandoned(&base, owner);
-        let installation = Installation::newest(user.as_ref(), stop)?;
+        let installation = Installation::newest(user.as_ref(), stop).map_err(|error| unless_stopped(stop, error))?;
         let failed = |why: String| {
             let what = format!("could not start a temporary server (PostgreSQL {}): {why}", installation.version);
-            Error::new(what, hint(&why))
+            unless_stopped(stop, Error::new(what, HINT))
         };
         let folder = Folder::create(&base, user.as_ref()).map_err(failed)?;
         let start = Instant::now();
@@ -95,6 +90,11 @@ impl Drop for Ephemeral {
         // At once (SIGQUIT), because the data is not needed.
         end(&mut self.server, libc::SIGQUIT);
     }
+}
+
+/// Returns the error, which has another reason if the user stopped the start.
+fn unless_stopped(stop: &AtomicBool, error: Error) -> Error {
+    if stop.load(Ordering::Relaxed) { Error::new("stopped", "the temporary server was removed") } else { error }
 }
 
 /// Creates a database cluster in the folder and starts a server. Returns the server when it accepts connections, or why it does not.
@@ -230,25 +230,6 @@ fn error_message(text: &str) -> String {
     const MARKS: [&str; 3] = ["FATAL:  ", "PANIC:  ", "initdb: error: "];
     let why = |line: &str| MARKS.iter().find_map(|mark| Some(line.split_once(mark)?.1.trim().to_string()));
     text.lines().find_map(why).unwrap_or_else(|| "it ended without an error message".into())
-}
-
-/// Returns a hint for the user.
-fn hint(why: &str) -> &'static str {
-    // PostgreSQL also reports shared memory and sockets that it could not create.
-    const MARKS: [&str; 6] = [
-        "No space left",
-        "Disk quota exceeded",
-        "could not create directory",
-        "could not create file",
-        "could not create /",
-        "could not create \"/",
-    ];
-    match MARKS.iter().any(|part| why.contains(part)) {
-        true => {
-            "a temporary server needs 60 MB and the permission to write in /tmp, or in the directory that TMPDIR names"
-        }
-        false => "try again, or give the connection options of a running server",
-    }
 }
 
 /// Removes the PG* variables, because libpq and the server's programs would use them. PGOPTIONS does not select a server.
@@ -496,17 +477,6 @@ mod tests {
             ("2026-11-21 UTC [1] LOG:  starting\n2026-11-21 UTC [1] FATAL:  no space\n", "no space"),
         ] {
             assert_eq!(error_message(text), why);
-        }
-    }
-
-    #[test]
-    fn the_hint_fits_the_reason() {
-        assert!(hint("could not write: No space left on device").contains("60 MB"));
-        for what in ["/missing", "\"/missing\"", "directory \"/missing\"", "file \"base/1\""] {
-            assert!(hint(&format!("could not create {what}: Permission denied")).contains("TMPDIR"), "{what}");
-        }
-        for why in ["it did not start in time", "could not create shared memory segment: Cannot allocate memory"] {
-            assert!(!hint(why).contains("TMPDIR"), "{why}");
         }
     }
 
