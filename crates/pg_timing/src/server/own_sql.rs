@@ -113,9 +113,14 @@ pub const OTHER_SETTINGS: &str = select!(
     ORDER BY 1"
 );
 
-/// Returns the query of `pg_fast_timing_info()` as a JSON object.
-pub fn fast_timing_info(function: &str) -> String {
-    format!("SELECT {MARK} pg_catalog.to_json(i) FROM {function}() i")
+/// Returns the query of the rows of another query as JSON objects.
+pub fn as_json(query: &str) -> String {
+    format!("SELECT {MARK} pg_catalog.to_json(q) FROM ({query}) AS q")
+}
+
+/// Returns the query of the rows of a function.
+pub fn rows_of(function: &str) -> String {
+    format!("SELECT {MARK} * FROM {function}()")
 }
 
 /// Statistics of all databases together.
@@ -265,7 +270,7 @@ mod tests {
             TABLES.into(),
             counted_calls("extension.pg_fast_timing_info"),
             SESSIONS.into(),
-            fast_timing_info("extension.pg_fast_timing_info"),
+            as_json(&rows_of("extension.pg_fast_timing_info")),
             explain_timestamps("clock_timestamp", 7),
             generic_plans_of_prepared("pg_timing_statement"),
             count_rows(7),

@@ -215,7 +215,7 @@ pub fn fast_timing_info(connection: &mut Connection) -> Result<Option<FastTiming
     let mut session = Session::new(connection);
     let server = Server::of(&mut session)?;
     let Some(function) = server.extension_object("pg_fast_timing_info") else { return Ok(None) };
-    let row = session.query(&own_sql::fast_timing_info(&function))?;
+    let row = session.query(&own_sql::as_json(&own_sql::rows_of(&function)))?;
     Ok(row.value().and_then(|json| serde_json::from_str(json).ok()))
 }
 

@@ -1,10 +1,11 @@
 //! The facts behind the advice: the server, its clocks, and how its statistics grew in the window.
 
-use crate::error::{Error, SqlState};
+use crate::error::{Error, SqlState, require};
 use crate::report::{CoreShare, ReadCost};
 use crate::server::clock::Clocks;
 use crate::server::own_sql;
 use crate::server::settings::{Server, Session};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The server, its clocks, and its statistics over the window.
@@ -37,34 +38,22 @@ pub struct Events {
 }
 
 impl Events {
-    /// Returns unknown events with the reason.
-    pub fn unknown(gap: Error) -> Events {
-        Events { gap: Some(gap), ..Events::default() }
-    }
-
     /// Marks the count as a lower bound, if there is a reason.
     pub fn or_more(self, gap: Option<Error>) -> Events {
-        match gap {
-            Some(gap) => {
-                let share = self.share.map(|share| CoreShare { high: None, ..share });
-                Events { share, gap: Some(gap), ..self }
-            }
-            None => self,
-        }
+        let share = self.share.map(|share| CoreShare { high: share.high.filter(|_| gap.is_none()), ..share });
+        Events { share, gap: gap.or(self.gap), ..self }
     }
 }
 
 impl Facts {
     /// Returns counted events, with bounds on all their reads together, each of which has this cost.
-    pub fn counted(&self, events: f64, low: f64, high: f64, cost: &ReadCost) -> Events {
-        if self.window_s <= 0.0 {
-            return Events::unknown(Error::new("stopped before anything was counted", RUN_AGAIN));
-        }
+    pub fn counted(&self, events: f64, low: f64, high: f64, cost: &ReadCost) -> Result<Events, Error> {
+        require(self.window_s > 0.0, "stopped before anything was counted", RUN_AGAIN)?;
         let share = cost.low_ns.zip(cost.high_ns).map(|(low_ns, high_ns)| CoreShare {
             low: low / (self.window_s + REPORT_DELAY_S) * low_ns / 1e9,
             high: (self.window_s > REPORT_DELAY_S).then(|| high / (self.window_s - REPORT_DELAY_S) * high_ns / 1e9),
         });
-        Events { per_s: Some(events / self.window_s), share, gap: None }
+        Ok(Events { per_s: Some(events / self.window_s), share, gap: None })
     }
 }
 
@@ -108,25 +97,21 @@ const MAX: f64 = 1e18;
 /// Largest plausible growth during a window, which is a day or less: 10 GB per second.
 const MAX_GROWTH: f64 = 1e15;
 
-/// Names and plausible numbers.
-pub type Numbers = BTreeMap<String, f64>;
-
-/// The numbers of each part, or the reason why they are missing.
+/// The plausible numbers of each part with their names, or the reason why they are missing.
 #[derive(Clone, Debug, Default)]
-pub struct Snapshot(pub BTreeMap<&'static str, Result<Numbers, Error>>);
+pub struct Snapshot(pub BTreeMap<&'static str, Result<BTreeMap<String, f64>, Error>>);
 
 impl Snapshot {
     /// Returns the numbers of all parts. A refused part has a reason instead. A lost connection is an error.
     pub fn take(session: &mut Session, parts: &[(&'static str, String)]) -> Result<Snapshot, Error> {
         let mut taken = BTreeMap::new();
         for (part, sql) in parts {
-            let numbers = match session.query(sql) {
-                Ok(rows) => Ok(rows.named().into_iter().filter_map(|(name, n)| Some((name, plausible(&n)?))).collect()),
+            let numbers = match session.query(&own_sql::as_json(sql)) {
                 Err(error) if error.state.ends_session() => return Err(error),
-                Err(error) => {
+                rows => rows.map(|rows| plausible(rows.value().unwrap_or_default())).map_err(|error| {
                     let is_refused = error.state.is(SqlState::INSUFFICIENT_PRIVILEGE);
-                    Err(Error::new(error.what, if is_refused { NEEDS_MONITOR } else { RUN_AGAIN }))
-                }
+                    Error::new(error.what, if is_refused { NEEDS_MONITOR } else { RUN_AGAIN })
+                }),
             };
             taken.insert(*part, numbers);
         }
@@ -140,9 +125,11 @@ impl Snapshot {
     }
 }
 
-/// Returns the number. Statistics are never negative.
-fn plausible(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|number| (0.0..=MAX).contains(number))
+/// Returns the plausible numbers of a JSON object. Statistics are never negative.
+fn plausible(json: &str) -> BTreeMap<String, f64> {
+    let fields: BTreeMap<String, Value> = serde_json::from_str(json).unwrap_or_default();
+    let number = |(name, value): (String, Value)| Some((name, value.as_f64().filter(|n| (0.0..=MAX).contains(n))?));
+    fields.into_iter().filter_map(number).collect()
 }
 
 fn not_plausible(name: &str) -> Error {
@@ -201,13 +188,14 @@ mod tests {
 
     #[test]
     fn numbers_that_are_not_plausible_are_errors() {
-        for text in ["1e300", "1e400", "inf", "NaN", "-5", "", "0x10", "x", &"9".repeat(400)] {
-            let after: Vec<_> = plausible(text).map(|number| ("reads", number)).into_iter().collect();
-            let counts = counts(&[("reads", 1.0)], &after);
+        for text in ["1e300", "1e400", "\"inf\"", "\"NaN\"", "-5", "", "0x10", "null", &"9".repeat(400)] {
+            let after = Snapshot([("io", Ok(plausible(&format!("{{\"reads\": {text}}}"))))].into());
+            let counts = Counts { before: Snapshot::of("io", &[("reads", 1.0)]), after };
             let why = Err(not_plausible("reads"));
             assert_eq!((counts.growth("io", "reads"), counts.level("io", "reads")), (why.clone(), why), "{text}");
         }
-        assert_eq!(["0", "123.5", "9e17"].map(plausible), [0.0, 123.5, 9e17].map(Some));
+        let all = plausible(r#"{"a": 0, "b": 123.5, "c": 9e17, "d": null}"#);
+        assert_eq!(all, [("a", 0.0), ("b", 123.5), ("c", 9e17)].map(|(name, n)| (name.into(), n)).into());
         assert!(counts(&[("reads", 0.0)], &[("reads", 9e17)]).growth("io", "reads").is_err());
     }
 

@@ -47,13 +47,14 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let setting = settings::setting(NAME, value(server), on, ["on", "off"].map(|value| format!("{NAME} = {value}")));
     let counted = counted_per_s(facts);
     let events = match &counted {
-        Ok(per_s) => Events { per_s: Some(per_s * rate), ..Events::default() },
-        Err(gap) => lower_bound(facts, gap.clone()).unwrap_or_else(Events::unknown),
+        Ok(per_s) => Ok(Events { per_s: Some(per_s * rate), ..Events::default() }),
+        Err(gap) => lower_bound(facts, gap.clone()),
     };
     let advice = match (counted, call_ns) {
         _ if on && server.fast_timing() => {
             let summary = "pg_fast_timing times the nodes, which costs about as much as log_timing = off: leave it on";
-            conclude(setting, Events { share: None, ..events }, None, Ok((Action::Keep, summary.into())))
+            let events = Events { share: None, ..events.unwrap_or_default() };
+            conclude(setting, events, None, Ok((Action::Keep, summary.into())))
         }
         (Ok(per_s), Some(call_ns)) => from_counts(facts, setting, per_s, rate, call_ns),
         _ => advise(facts, setting, events, call_ns.map(|(_, high)| high)),
@@ -131,7 +132,7 @@ fn lower_bound(facts: &Facts, Error { what, hint, .. }: Error) -> Result<Events,
     };
     let calls = calls * facts.server.sampled_plans();
     let gap = Error::new(format!("the number of node calls is unknown: {what}"), hint);
-    Ok(facts.counted(calls, calls * READS * MIN_SHARE, calls * READS, &facts.clocks.node).or_more(Some(gap)))
+    Ok(facts.counted(calls, calls * READS * MIN_SHARE, calls * READS, &facts.clocks.node)?.or_more(Some(gap)))
 }
 
 /// Returns the node calls per second that auto_explain.log_timing times, or would time, with a sample_rate of 1. Returns a gap if

@@ -89,7 +89,6 @@ functions! {
     PQresultErrorField(Opaque, c_int) -> *const c_char;
     PQntuples(Opaque) -> c_int;
     PQnfields(Opaque) -> c_int;
-    PQfname(Opaque, c_int) -> *const c_char;
     PQgetvalue(Opaque, c_int, c_int) -> *const c_char;
     PQgetisnull(Opaque, c_int, c_int) -> c_int;
     PQclear(Opaque);

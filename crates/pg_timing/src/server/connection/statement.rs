@@ -31,8 +31,6 @@ pub enum Output {
 /// Rows of text values. NULL is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
-    /// names of the columns, if rows were kept
-    pub columns: Vec<String>,
     pub rows: Vec<Vec<Option<String>>>,
     /// number of rows, also of discarded ones
     pub count: u64,
@@ -51,12 +49,6 @@ impl Rows {
             .filter_map(|row| row.into_iter().collect::<Option<Vec<_>>>()?.try_into().ok())
             .map(|[name, value]: [String; 2]| (name, value))
             .collect()
-    }
-
-    /// Returns the columns of the first row as names and values, without those that are NULL.
-    pub fn named(self) -> Vec<(String, String)> {
-        let values = self.rows.into_iter().next().unwrap_or_default();
-        self.columns.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
     /// Returns the first column with one line per row: a plan as text or JSON.
@@ -263,11 +255,6 @@ impl QueryResult {
         rows.count += u64::try_from(count).unwrap_or(0);
         if output == Output::Discard || count == 0 {
             return 0;
-        }
-        if rows.columns.is_empty() {
-            // SAFETY: the result is not NULL, and the index is valid.
-            let name = |column| unsafe { owned((self.pq.PQfname)(self.result, column)) };
-            rows.columns = (0..columns).map(|column| name(column).unwrap_or_default()).collect();
         }
         let value = |row, column| unsafe {
             // SAFETY: the result is not NULL, and the indexes are valid.
