@@ -1,7 +1,7 @@
 //! The overhead of one captured plan. Nothing is run: the cost of a timed call comes from the report of the server's host,
 //! from the read cost of its clock, or from the statement's time without EXPLAIN.
 
-use super::attribution::{Charge, attribute};
+use super::attribution::{Overhead, attribute};
 use super::tree::Explained;
 use super::unusable::{ONLY_PLAIN_TIME, Unusable, check_run};
 use super::{Node, Plan, PlanNode, callees, workers};
@@ -119,13 +119,13 @@ pub struct Estimate {
     /// without the nodes: most plans of a log need none
     pub report: ExplainReport,
     plan: Plan,
-    charge: Charge,
+    overhead: Overhead,
 }
 
 impl Estimate {
     /// Returns the nodes with their corrected times.
     pub fn nodes(&self) -> Vec<ExplainedNode> {
-        attribute(std::slice::from_ref(&self.plan), &self.charge)
+        attribute(std::slice::from_ref(&self.plan), &self.overhead)
     }
 
     pub fn with_nodes(self) -> ExplainReport {
@@ -144,15 +144,15 @@ pub fn estimate(mut explained: Explained, inputs: &Inputs) -> Result<Estimate, U
     let (source, mut notes) = (explained.source.take(), std::mem::take(&mut explained.notes));
     let mut plan = Plan::new(explained);
     check_run(&plan)?;
-    let reported_ms = plan.execution_ms;
+    let reported = plan.execution_ms;
     let expected = clock.as_ref().map(|clock| Expected::of(&plan, clock, counts_buffers)).transpose()?;
     let measured = inputs.plain_ms.map(|plain_ms| measured(plain_ms, &plan, &mut notes)).transpose()?;
-    let by_any_clock = Range::between(0.0, (plan.all_calls().high * MOST_CALL_NS * MS_PER_NS).min(reported_ms));
+    let by_any_clock = Range::between(0.0, (plan.all_calls().high * MOST_CALL_NS * MS_PER_NS).min(reported));
     let by_calls = expected.as_ref().map_or(by_any_clock, |expected| expected.overhead);
     let measured = measured.unwrap_or(by_calls);
     let is_too_long = measured.estimate > by_calls.high;
     let inputs_contradict = is_too_long || measured.high < by_calls.low;
-    let (overhead, unexplained_ms) = match inputs_contradict {
+    let (overhead, unexplained) = match inputs_contradict {
         // The given time may be from a faster or slower run, or the cost from another clock. What the calls cannot cost is not
         // overhead.
         true => {
@@ -163,7 +163,6 @@ pub fn estimate(mut explained: Explained, inputs: &Inputs) -> Result<Estimate, U
         }
         false => (measured, 0.0),
     };
-    let corrected_ms = overhead.rest_of(reported_ms);
     let calls = plan.calls_per_process();
     let of_calls = overhead.clamp(0.0, by_calls.high);
     let clock_ms = match &expected {
@@ -174,7 +173,8 @@ pub fn estimate(mut explained: Explained, inputs: &Inputs) -> Result<Estimate, U
         }
     };
     let clock_ms = Range { estimate: clock_ms.estimate.min(overhead.estimate), ..clock_ms };
-    let charge = Charge { reported: reported_ms, whole: corrected_ms, calls: calls.estimate, clock: clock_ms.estimate };
+    let corrected = overhead.rest_of(reported);
+    let overhead = Overhead { reported, corrected, calls: calls.estimate, clock: clock_ms.estimate, unexplained };
     let clock_note = clock.as_ref().and_then(|clock| clock.note.clone());
     notes.extend(clock_note.clone());
     notes.extend(plan_notes(&plan));
@@ -185,7 +185,7 @@ pub fn estimate(mut explained: Explained, inputs: &Inputs) -> Result<Estimate, U
         expected_call_ns: expected.map(|expected| expected.per_call_ns),
         given_plain_ms: inputs.plain_ms,
         inputs_contradict,
-        clock_share: clock_ms.times(1.0 / reported_ms.max(f64::MIN_POSITIVE)),
+        clock_share: clock_ms.times(1.0 / reported.max(f64::MIN_POSITIVE)),
         clock_note,
         ..Capture::default()
     };
@@ -196,9 +196,9 @@ pub fn estimate(mut explained: Explained, inputs: &Inputs) -> Result<Estimate, U
         notes,
         settings: std::mem::take(&mut plan.settings),
         document: source,
-        ..ExplainReport::of(reported_ms, corrected_ms, clock_ms.estimate, unexplained_ms)
+        ..overhead.report()
     };
-    Ok(Estimate { report, plan, charge })
+    Ok(Estimate { report, plan, overhead })
 }
 
 /// Returns what the user should know about the plan.

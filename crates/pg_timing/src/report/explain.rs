@@ -67,24 +67,6 @@ pub struct ExplainReport {
 }
 
 impl ExplainReport {
-    /// Returns a report with these figures, in ms.
-    pub fn of(reported: f64, corrected: Range, clock: f64, unexplained: f64) -> ExplainReport {
-        let share = |ms: f64| if reported > 0.0 { ms / reported } else { 0.0 };
-        let Range { low, estimate, high } = corrected;
-        let factor = Range { low: reported / high, estimate: reported / estimate, high: reported / low };
-        ExplainReport {
-            schema_version: 1,
-            version: env!("CARGO_PKG_VERSION").into(),
-            reported_ms: reported,
-            corrected_ms: corrected,
-            overhead_factor: (low > 0.0).then_some(factor),
-            overhead_share: share((reported - estimate).max(0.0)),
-            clock_share: share(clock),
-            unexplained_share: share(unexplained),
-            ..ExplainReport::default()
-        }
-    }
-
     /// Returns the node's ranks by reported and by corrected self time, if the overhead changed the rank by more than the
     /// errors. `None` for nodes below 5% of the time, which do not matter to the user.
     pub fn rank_change(&self, node: &ExplainedNode) -> Option<(usize, usize)> {

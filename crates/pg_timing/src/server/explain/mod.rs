@@ -49,7 +49,7 @@ pub fn explain(
     let mut session = session::RunSession::new(connection, options, script.settings())?;
     let server = server::LiveServer::read(&mut session)?;
     let subject = subject::Subject::prepare(&mut session, script)?;
-    let half_width = |runs: &runs::Runs| report::Overhead::of(runs).half_width();
+    let half_width = |runs: &runs::Runs| report::overhead(runs).half_width();
     let runs = runs::runs(&mut session, &subject, &server.timings, progress, half_width)?;
     let mut one_more = |sql: String| {
         // The plan that is printed needs one more run, also after Ctrl-C. It has the same time limit.

@@ -13,76 +13,34 @@ use super::session::PlanMode;
 use super::subject::Subject;
 use crate::human::duration;
 use crate::plan::Plan;
-use crate::plan::attribution::{Charge, attribute};
+use crate::plan::attribution::{Overhead, attribute};
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
-use crate::report::{ExplainReport, ExplainedNode, LiveRuns, Range, Spread, Timed};
+use crate::report::{ExplainReport, LiveRuns, Range, Spread, Timed};
 use crate::report::{LEAST_PART, MOST_PART, MS_PER_NS, NS_PER_MS, OVERLAP_NS, WORK_ERROR};
 use crate::statistics::{ERROR, median, median_interval, quantile, sorted};
 
 /// Clock reads are about this part of a call's overhead. The rest is the counting of rows and buffers.
 const CLOCK_PART: f64 = 0.85;
 
-/// The figures of the whole plan. Times are in ms, at the speed that the machine had during the reported runs.
-#[derive(Clone, Debug)]
-pub struct Overhead {
-    /// median of the runs of EXPLAIN ANALYZE
-    pub reported: f64,
-    /// reported time without overhead
-    pub corrected: Range,
-    /// time of the clock reads
-    pub clock: f64,
-    /// by how much the timed runs took longer than the calls can explain, within the errors of both
-    pub unexplained: f64,
-    /// calls of the whole plan, per process
-    pub calls: f64,
-    /// calls of the whole plan by all processes
-    pub all_calls: f64,
-}
-
-impl Overhead {
-    /// Computes the overhead of the whole plan.
-    pub fn of(runs: &Runs) -> Overhead {
-        let reported = median(&runs.ms_of(REPORTED));
-        let first = runs.reported.first();
-        let calls = first.map_or(0.0, |run| run.calls_per_process().estimate);
-        let measured = measured(runs, reported);
-        let by_calls = by_calls(runs, reported, calls * first.map_or(1.0, Plan::concurrent_processes))
-            .filter(|by_calls| measured.is_none() || !reads_cost_more(runs, reported, *by_calls));
-        let (overhead, unexplained) = match (measured, by_calls) {
-            (Some(measured), Some(by_calls)) => limited(measured, by_calls),
-            (Some(one), None) | (None, Some(one)) => (one, 0.0),
-            (None, None) => (Range { low: 0.0, estimate: 0.0, high: reported }, 0.0),
-        };
-        let corrected = overhead.rest_of(reported);
-        let timing = match measured {
-            Some(_) => part(runs, REPORTED, ROWS_ONLY).estimate * reported,
-            None => CLOCK_PART * overhead.estimate,
-        };
-        Overhead {
-            reported,
-            corrected,
-            clock: timing.clamp(0.0, overhead.estimate),
-            unexplained,
-            calls,
-            all_calls: first.map_or(0.0, |run| run.all_calls().estimate),
-        }
-    }
-
-    /// Returns the overhead of counting rows, and buffers if BUFFERS is on by default.
-    fn counting(&self) -> f64 {
-        self.reported - self.corrected.estimate - self.clock
-    }
-
-    /// Returns the relative half-width of the corrected time's interval. It is infinite if the time is not known.
-    pub fn half_width(&self) -> f64 {
-        (self.corrected.high / self.corrected.low).ln() / 2.0
-    }
-
-    /// Returns every node with its corrected time.
-    pub fn nodes(&self, runs: &Runs) -> Vec<ExplainedNode> {
-        let Overhead { reported, corrected, calls, clock, .. } = *self;
-        attribute(&runs.reported, &Charge { reported, whole: corrected, calls, clock })
-    }
+/// Computes the overhead of the whole plan, at the speed that the machine had during the reported runs.
+pub fn overhead(runs: &Runs) -> Overhead {
+    let reported = median(&runs.ms_of(REPORTED));
+    let first = runs.reported.first();
+    let calls = first.map_or(0.0, |run| run.calls_per_process().estimate);
+    let measured = measured(runs, reported);
+    let by_calls = by_calls(runs, reported, calls * first.map_or(1.0, Plan::concurrent_processes))
+        .filter(|by_calls| measured.is_none() || !reads_cost_more(runs, reported, *by_calls));
+    let (overhead, unexplained) = match (measured, by_calls) {
+        (Some(measured), Some(by_calls)) => limited(measured, by_calls),
+        (Some(one), None) | (None, Some(one)) => (one, 0.0),
+        (None, None) => (Range { low: 0.0, estimate: 0.0, high: reported }, 0.0),
+    };
+    let clock = match measured {
+        Some(_) => part(runs, REPORTED, ROWS_ONLY).estimate * reported,
+        None => CLOCK_PART * overhead.estimate,
+    };
+    let clock = clock.clamp(0.0, overhead.estimate);
+    Overhead { reported, corrected: overhead.rest_of(reported), clock, unexplained, calls }
 }
 
 /// Returns by how much one mode takes longer than another, as a fraction of the reported time. Runs of the same round are compared.
@@ -150,14 +108,14 @@ fn limited(measured: Range, by_calls: Range) -> (Range, f64) {
 
 /// Builds the report of a statement's runs.
 pub fn report(server: &LiveServer, script: &Script, subject: &Subject, runs: &Runs) -> ExplainReport {
-    let overhead = Overhead::of(runs);
+    let overhead = overhead(runs);
     ExplainReport {
         settings: server.settings.clone(),
         statement: Some(script.text().into()),
         runs: Some(live_runs(server, script, subject, runs, &overhead)),
         notes: notes(server, subject, runs, overhead.half_width()),
-        nodes: overhead.nodes(runs),
-        ..ExplainReport::of(overhead.reported, overhead.corrected, overhead.clock, overhead.unexplained)
+        nodes: attribute(&runs.reported, &overhead),
+        ..overhead.report()
     }
 }
 
@@ -191,9 +149,9 @@ fn live_runs(server: &LiveServer, script: &Script, subject: &Subject, runs: &Run
         plan_mode: subject.plan_mode.map(|mode| format!("{mode:?}").to_lowercase()),
         round_trip_ms: runs.round_trip_ms.estimate,
         planning_ms: median_planning_ms(runs),
-        calls: overhead.all_calls,
+        calls: runs.reported.first().map_or(0.0, |run| run.all_calls().estimate),
         clock_per_call_ns: around(overhead.clock, timing, overhead),
-        rows_per_call_ns: around(overhead.counting(), counting, overhead),
+        rows_per_call_ns: around(overhead.reported - overhead.corrected.estimate - overhead.clock, counting, overhead),
         timed: server.timings.iter().filter_map(timed).collect(),
         samples: runs.samples.clone(),
     }
@@ -309,28 +267,34 @@ mod tests {
     }
 
     fn factor(overhead: &Overhead) -> Option<Range> {
-        ExplainReport::of(overhead.reported, overhead.corrected, 0.0, 0.0).overhead_factor
+        overhead.report().overhead_factor
     }
 
     fn rounded(overhead: &Overhead) -> [f64; 4] {
-        [overhead.corrected.estimate, overhead.clock, overhead.counting(), overhead.unexplained].map(f64::round)
+        [
+            overhead.corrected.estimate,
+            overhead.clock,
+            (overhead.reported - overhead.corrected.estimate - overhead.clock),
+            overhead.unexplained,
+        ]
+        .map(f64::round)
     }
 
     #[test]
     fn the_root_is_as_certain_as_the_statement() {
-        let overhead = Overhead::of(&count_runs());
+        let overhead = super::overhead(&count_runs());
         assert_eq!(rounded(&overhead), [100.0, 90.0, 10.0, 0.0]);
         let Range { low, high, .. } = overhead.corrected;
         assert!((97.0..99.0).contains(&low) && (101.0..103.0).contains(&high), "{low} {high}");
         let factor = factor(&overhead).unwrap();
         assert!(factor.low < 2.0 && (factor.estimate - 2.0).abs() < 0.001 && factor.high > 2.0, "{factor:?}");
-        let root = overhead.nodes(&count_runs())[0].corrected_ms;
+        let root = attribute(&count_runs().reported, &overhead)[0].corrected_ms;
         assert!((root.estimate - 100.0).abs() < 0.1 && (root.half_width() - (100.0 - low)).abs() < 0.2, "{root:?}");
     }
 
     #[test]
     fn a_node_is_charged_for_half_of_its_own_calls() {
-        let nodes = Overhead::of(&count_runs()).nodes(&count_runs());
+        let nodes = attribute(&count_runs().reported, &overhead(&count_runs()));
         let scan = &nodes[1];
         assert!((scan.corrected_ms.estimate - 80.0).abs() < 0.1, "{:?}", scan.corrected_ms);
         // A tenth of a call may fall to the other side of the scan's time: 10 ms.
@@ -344,23 +308,23 @@ mod tests {
     fn what_the_calls_cannot_cost_is_not_overhead() {
         // A million calls cost 20 ms, and at most 26 + 6 ms.
         let runs = Runs { bare_calls_ms: vec![20e-6; 9], ..slow_runs() };
-        let overhead = Overhead::of(&runs);
+        let overhead = super::overhead(&runs);
         assert_eq!(rounded(&overhead), [180.0, 5.0, 15.0, 68.0]);
         assert!((overhead.corrected.low - 168.0).abs() < 0.5 && (overhead.corrected.high - 196.0).abs() < 0.1);
-        let nodes = overhead.nodes(&runs);
+        let nodes = attribute(&runs.reported, &overhead);
         assert!((nodes[0].corrected_ms.estimate - 180.0).abs() < 0.1, "{:?}", nodes[0].corrected_ms);
         // A call costs more while the statement waits for a CPU: the fastest baseline run takes a third of the time.
         let mut waits = runs.clone();
         waits.samples[0].ms = 33.3;
-        assert!(Overhead::of(&waits).corrected.low < 120.0);
+        assert!(super::overhead(&waits).corrected.low < 120.0);
         // If bare calls cost as much as the overhead, nothing is unexplained.
-        let explained = Overhead::of(&Runs { bare_calls_ms: vec![100e-6; 9], ..count_runs() });
+        let explained = super::overhead(&Runs { bare_calls_ms: vec![100e-6; 9], ..count_runs() });
         assert_eq!(rounded(&explained), [100.0, 90.0, 10.0, 0.0]);
     }
 
     #[test]
     fn timing_on_and_off_show_that_calls_reads_cost_more_than_bare_calls() {
-        let overhead = Overhead::of(&Runs { bare_calls_ms: vec![20e-6; 9], ..count_runs() });
+        let overhead = super::overhead(&Runs { bare_calls_ms: vec![20e-6; 9], ..count_runs() });
         assert_eq!(rounded(&overhead), [100.0, 90.0, 10.0, 0.0]);
         assert!((97.0..103.0).contains(&overhead.corrected.low) && overhead.corrected.high < 103.0);
     }
@@ -378,9 +342,9 @@ mod tests {
     #[test]
     fn parallel_processes_may_wait_for_each_others_timing() {
         let mut runs = Runs { bare_calls_ms: vec![20e-6; 9], ..slow_runs() };
-        let single = Overhead::of(&runs).unexplained;
+        let single = super::overhead(&runs).unexplained;
         runs.reported.iter_mut().for_each(|run| run.nodes[1].processes = 3.0);
-        assert!(Overhead::of(&runs).unexplained < single - 30.0);
+        assert!(super::overhead(&runs).unexplained < single - 30.0);
     }
 
     #[test]
@@ -390,18 +354,18 @@ mod tests {
             200.1,
         );
         let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..runs_with_times(&[200.1; 3], &[200.1; 3], vec![sleep; 3]) };
-        let overhead = Overhead::of(&runs);
+        let overhead = super::overhead(&runs);
         assert!(factor(&overhead).unwrap().high < 1.000001, "{:?}", factor(&overhead));
     }
 
     #[test]
     fn noise_does_not_make_the_overhead_negative() {
         let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..runs_of([300.0; 8], 195.0) };
-        let overhead = Overhead::of(&runs);
+        let overhead = super::overhead(&runs);
         assert_eq!(factor(&overhead).unwrap().low, 1.0);
         // Each call costs at least a fifth of a bare call.
         assert!((overhead.corrected.low - 192.0).abs() < 0.1 && overhead.corrected.high == 200.0);
-        let nodes = overhead.nodes(&runs);
+        let nodes = attribute(&runs.reported, &overhead);
         assert!(nodes.iter().all(|node| node.corrected_ms.estimate == node.reported_ms && node.clock_share == 0.0));
     }
 
@@ -416,11 +380,11 @@ mod tests {
             bare_calls_ms,
             ..runs_with_times(&[0.01; 8], &[0.01; 8], vec![one_row.clone(); 8])
         };
-        let overhead = Overhead::of(&short(vec![40e-6; 9]));
+        let overhead = super::overhead(&short(vec![40e-6; 9]));
         let calls_ms = overhead.calls * 40e-6;
         assert!((overhead.reported - overhead.corrected.estimate - calls_ms).abs() < 1e-9, "{overhead:?}");
         assert!(factor(&overhead).is_some() && overhead.unexplained == 0.0);
-        let unknown = Overhead::of(&short(vec![]));
+        let unknown = super::overhead(&short(vec![]));
         assert_eq!((factor(&unknown), unknown.corrected.low, unknown.corrected.high), (None, 0.0, 0.016));
     }
 
