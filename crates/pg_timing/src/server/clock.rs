@@ -86,7 +86,7 @@ fn check_location(session: &Session, server: &Server) -> Result<(), String> {
     if !session.connection.is_local() {
         return Err("the server is on another host".into());
     }
-    let pid = server.pid;
+    let pid = server.role.pid;
     let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     match comm.starts_with("postgres") || comm.starts_with("postmaster") {
         true => Ok(()),

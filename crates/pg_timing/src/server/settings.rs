@@ -4,6 +4,8 @@ use crate::error::{Error, SqlState};
 use crate::report::FastTiming;
 use crate::server::connection::{Connection, Output, Rows};
 use crate::server::own_sql;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -38,6 +40,11 @@ impl<'a> Session<'a> {
         self.connection.roll_back(result)
     }
 
+    /// Returns the rows of one query as objects. There are none if their fields are others.
+    pub fn objects<T: DeserializeOwned>(&mut self, sql: &str) -> Result<Vec<T>, Error> {
+        Ok(self.query(&own_sql::as_json(sql))?.json())
+    }
+
     fn query_in_transaction(&mut self, sql: &str) -> Result<Rows, Error> {
         self.connection.begin("READ ONLY", LIMIT)?;
         self.connection.execute(own_sql::USUAL_PLANNER)?;
@@ -61,7 +68,7 @@ pub const TIMING_SETTINGS: [&str; 7] = [
 ];
 
 /// A view or a function of an extension.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ExtensionObject {
     name: String,
     /// quoted
@@ -78,6 +85,17 @@ impl ExtensionObject {
     }
 }
 
+/// What this session may see.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct Role {
+    /// process of this session's backend
+    pub pid: i64,
+    /// number of databases, each with its own statistics of functions and tables
+    pub databases: u32,
+    /// whether this user may see all statistics (pg_monitor)
+    pub monitor: bool,
+}
+
 /// Facts about the server and this session.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
@@ -88,14 +106,9 @@ pub struct Server {
     /// database and address
     pub name: String,
     pub settings: BTreeMap<String, String>,
-    /// process of this session's backend
-    pub pid: i64,
+    pub role: Role,
     /// views and functions of extensions that pg_timing uses
     pub extension_objects: Vec<ExtensionObject>,
-    /// number of databases, each with its own statistics of functions and tables
-    pub databases: u32,
-    /// whether this user may see all statistics (pg_monitor)
-    pub monitor: bool,
     /// settings of roles and databases, like `track_io_timing (role app)`
     pub other_settings: Vec<String>,
 }
@@ -106,29 +119,15 @@ impl Server {
         let number = session.connection.server_version();
         let version = session.connection.supported_version()?;
         let name = session.connection.name();
-        let settings: BTreeMap<_, _> = session.query(own_sql::ALL_SETTINGS)?.pairs().into_iter().collect();
+        let settings: BTreeMap<_, _> = session.query(own_sql::ALL_SETTINGS)?.json();
         // Every user may set the method. A query that sets it would itself be counted.
         let uncounted =
             settings.contains_key(FAST_TIMING_METHOD).then(|| own_sql::set_local(FAST_TIMING_METHOD, "off"));
         session.quiet = uncounted.into_iter().chain([own_sql::KEEP_QUIET.into()]).collect();
-        let facts = session.query(own_sql::SESSION)?;
-        let fact = |column: usize| facts.rows.first().and_then(|row| row.get(column)?.as_deref()).unwrap_or_default();
-        let objects = session.query(own_sql::EXTENSION_OBJECTS)?.rows.into_iter();
-        let object = |row: Vec<Option<String>>| {
-            let [name, schema, other_owner] = row.try_into().ok()?;
-            Some(ExtensionObject { name: name?, schema: schema?, other_owner })
-        };
-        Ok(Server {
-            number,
-            version,
-            name,
-            settings,
-            pid: fact(0).parse().unwrap_or(0),
-            extension_objects: objects.filter_map(object).collect(),
-            databases: fact(1).parse().unwrap_or(0),
-            monitor: fact(2) == "t",
-            other_settings: session.query(own_sql::OTHER_SETTINGS)?.rows.into_iter().flatten().flatten().collect(),
-        })
+        let role = session.objects::<Role>(own_sql::SESSION)?.pop().unwrap_or_default();
+        let extension_objects = session.objects(own_sql::EXTENSION_OBJECTS)?;
+        let other_settings = session.query(own_sql::OTHER_SETTINGS)?.values;
+        Ok(Server { number, version, name, settings, role, extension_objects, other_settings })
     }
 
     /// Returns the qualified name of an extension's view or function. `None` if the extension is not installed in this database,
@@ -215,8 +214,7 @@ pub fn fast_timing_info(connection: &mut Connection) -> Result<Option<FastTiming
     let mut session = Session::new(connection);
     let server = Server::of(&mut session)?;
     let Some(function) = server.extension_object("pg_fast_timing_info") else { return Ok(None) };
-    let row = session.query(&own_sql::as_json(&own_sql::rows_of(&function)))?;
-    Ok(row.value().and_then(|json| serde_json::from_str(json).ok()))
+    Ok(session.objects(&own_sql::rows_of(&function))?.pop())
 }
 
 #[cfg(test)]

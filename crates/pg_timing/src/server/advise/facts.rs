@@ -106,9 +106,9 @@ impl Snapshot {
     pub fn take(session: &mut Session, parts: &[(&'static str, String)]) -> Result<Snapshot, Error> {
         let mut taken = BTreeMap::new();
         for (part, sql) in parts {
-            let numbers = match session.query(&own_sql::as_json(sql)) {
+            let numbers = match session.objects(sql) {
                 Err(error) if error.state.ends_session() => return Err(error),
-                rows => rows.map(|rows| plausible(rows.value().unwrap_or_default())).map_err(|error| {
+                rows => rows.map(plausible).map_err(|error| {
                     let is_refused = error.state.is(SqlState::INSUFFICIENT_PRIVILEGE);
                     Error::new(error.what, if is_refused { NEEDS_MONITOR } else { RUN_AGAIN })
                 }),
@@ -125,11 +125,10 @@ impl Snapshot {
     }
 }
 
-/// Returns the plausible numbers of a JSON object. Statistics are never negative.
-fn plausible(json: &str) -> BTreeMap<String, f64> {
-    let fields: BTreeMap<String, Value> = serde_json::from_str(json).unwrap_or_default();
+/// Returns the plausible numbers of one row. Statistics are never negative.
+fn plausible(rows: Vec<BTreeMap<String, Value>>) -> BTreeMap<String, f64> {
     let number = |(name, value): (String, Value)| Some((name, value.as_f64().filter(|n| (0.0..=MAX).contains(n))?));
-    fields.into_iter().filter_map(number).collect()
+    rows.into_iter().flatten().filter_map(number).collect()
 }
 
 fn not_plausible(name: &str) -> Error {
@@ -189,12 +188,13 @@ mod tests {
     #[test]
     fn numbers_that_are_not_plausible_are_errors() {
         for text in ["1e300", "1e400", "\"inf\"", "\"NaN\"", "-5", "", "0x10", "null", &"9".repeat(400)] {
-            let after = Snapshot([("io", Ok(plausible(&format!("{{\"reads\": {text}}}"))))].into());
+            let rows = serde_json::from_str(&format!("[{{\"reads\": {text}}}]")).unwrap_or_default();
+            let after = Snapshot([("io", Ok(plausible(rows)))].into());
             let counts = Counts { before: Snapshot::of("io", &[("reads", 1.0)]), after };
             let why = Err(not_plausible("reads"));
             assert_eq!((counts.growth("io", "reads"), counts.level("io", "reads")), (why.clone(), why), "{text}");
         }
-        let all = plausible(r#"{"a": 0, "b": 123.5, "c": 9e17, "d": null}"#);
+        let all = plausible(serde_json::from_str(r#"[{"a": 0, "b": 123.5, "c": 9e17, "d": null}]"#).unwrap());
         assert_eq!(all, [("a", 0.0), ("b", 123.5), ("c", 9e17)].map(|(name, n)| (name.into(), n)).into());
         assert!(counts(&[("reads", 0.0)], &[("reads", 9e17)]).growth("io", "reads").is_err());
     }

@@ -191,13 +191,13 @@ pub fn not_seen(facts: &Facts) -> Vec<String> {
     } else if has_hidden_sessions(counts) {
         lines.push("transactions of other users that started before the window: needs pg_monitor".into());
     }
-    if !server.monitor && counts.level(STATEMENTS, "hidden").is_ok_and(|hidden| hidden > 0.0) {
+    if !server.role.monitor && counts.level(STATEMENTS, "hidden").is_ok_and(|hidden| hidden > 0.0) {
         lines.push("statement texts of other users in pg_stat_statements: needs pg_monitor".into());
     }
     if server.is("track_counts", "off") {
         lines.push("statistics of tables and databases: track_counts is off".into());
     }
-    if server.databases > 1 {
+    if server.role.databases > 1 {
         lines.push("tables and functions of other databases: connect to each".into());
     }
     if !server.other_settings.is_empty() {

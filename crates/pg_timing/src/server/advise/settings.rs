@@ -178,7 +178,7 @@ pub fn track_functions(facts: &Facts) -> Option<SettingAdvice> {
         true => facts.counts.growth(FUNCTIONS, "calls"),
         false => Err(Error::new("calls are counted only while track_functions is on", set_hint(NAME, "'pl'"))),
     };
-    let others = (facts.server.databases > 1)
+    let others = (facts.server.role.databases > 1)
         .then(|| Error::new("only functions of this database are counted", OTHER_DATABASES));
     let lines = [format!("{NAME} = '{}'", if on { value } else { "pl" }), format!("{NAME} = 'none'")];
     let events = pairs(facts, calls).map(|events| events.or_more(others));

@@ -6,7 +6,7 @@ use super::*;
 use crate::document;
 use crate::report::{Action, ClockReport, EventsAre, Finding, ReadCost, Severity};
 use crate::server::clock::Clocks;
-use crate::server::settings::Server;
+use crate::server::settings::{Role, Server};
 
 fn cost(ns: Option<f64>) -> ReadCost {
     ReadCost {
@@ -65,8 +65,7 @@ fn facts(ns: Option<f64>, reads_per_s: f64, more: &[(&str, &str)]) -> Facts {
             version: "18.6".into(),
             name: "shop at /run/postgresql:5432".into(),
             settings: settings.collect(),
-            databases: 1,
-            monitor: true,
+            role: Role { pid: 7, databases: 1, monitor: true },
             ..Server::default()
         },
         clocks: Clocks { system: system.clone(), read: system.clone(), node: system, here: None },

@@ -88,7 +88,6 @@ functions! {
     PQresultStatus(Opaque) -> c_int;
     PQresultErrorField(Opaque, c_int) -> *const c_char;
     PQntuples(Opaque) -> c_int;
-    PQnfields(Opaque) -> c_int;
     PQgetvalue(Opaque, c_int, c_int) -> *const c_char;
     PQgetisnull(Opaque, c_int, c_int) -> c_int;
     PQclear(Opaque);

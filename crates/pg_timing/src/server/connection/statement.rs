@@ -5,6 +5,7 @@ use super::{Connection, PERHAPS_FAULTY};
 use crate::error::{Error, SqlState, one_line};
 use crate::server::own_sql;
 use libc::{c_char, c_int};
+use serde::de::DeserializeOwned;
 use std::ptr::null;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -28,32 +29,29 @@ pub enum Output {
     Discard,
 }
 
-/// Rows of text values. NULL is `None`.
+/// Rows of one text column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
-    pub rows: Vec<Vec<Option<String>>>,
+    /// without NULL
+    pub values: Vec<String>,
     /// number of rows, also of discarded ones
     pub count: u64,
 }
 
 impl Rows {
-    /// Returns the first column of the first row.
+    /// Returns the first value.
     pub fn value(&self) -> Option<&str> {
-        self.rows.first()?.first()?.as_deref()
+        self.values.first().map(String::as_str)
     }
 
-    /// Returns the two columns as names and values, without rows that contain NULL.
-    pub fn pairs(self) -> Vec<(String, String)> {
-        self.rows
-            .into_iter()
-            .filter_map(|row| row.into_iter().collect::<Option<Vec<_>>>()?.try_into().ok())
-            .map(|[name, value]: [String; 2]| (name, value))
-            .collect()
+    /// Returns the first value, which is JSON. The default stands for NULL, and for JSON that has other fields.
+    pub fn json<T: DeserializeOwned + Default>(&self) -> T {
+        self.value().and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
     }
 
-    /// Returns the first column with one line per row: a plan as text or JSON.
+    /// Returns one line per row: a plan as text or JSON.
     pub fn lines(&self) -> String {
-        self.rows.iter().filter_map(|row| row.first()?.as_deref()).collect::<Vec<_>>().join("\n")
+        self.values.join("\n")
     }
 }
 
@@ -251,25 +249,19 @@ impl QueryResult {
 
     /// Adds the rows of this result. Returns the memory that they take, in bytes.
     fn add_to(&self, rows: &mut Rows, output: Output) -> usize {
-        let (count, columns) = (self.number(self.pq.PQntuples), self.number(self.pq.PQnfields));
+        let count = self.number(self.pq.PQntuples);
         rows.count += u64::try_from(count).unwrap_or(0);
-        if output == Output::Discard || count == 0 {
-            return 0;
-        }
-        let value = |row, column| unsafe {
-            // SAFETY: the result is not NULL, and the indexes are valid.
-            match (self.pq.PQgetisnull)(self.result, row, column) {
-                0 => owned((self.pq.PQgetvalue)(self.result, row, column)),
+        // SAFETY: the result is not NULL. libpq checks the indexes, and returns NULL if there is no column.
+        let value = |row| unsafe {
+            match (self.pq.PQgetisnull)(self.result, row, 0) {
+                0 => owned((self.pq.PQgetvalue)(self.result, row, 0)),
                 _ => None,
             }
         };
-        let mut bytes = 0;
-        for row in 0..count {
-            let row: Vec<Option<String>> = (0..columns).map(|column| value(row, column)).collect();
-            bytes += bytes_of(&row);
-            rows.rows.push(row);
-        }
-        bytes
+        let kept = if output == Output::Keep { count } else { 0 };
+        let before = rows.values.len();
+        rows.values.extend((0..kept).filter_map(value));
+        rows.values[before..].iter().map(|value| size_of::<String>() + value.len()).sum()
     }
 
     fn field(&self, field: c_int) -> Option<String> {
@@ -297,11 +289,6 @@ impl QueryResult {
             state: SqlState(self.field(code::SQLSTATE).unwrap_or_default()),
         }
     }
-}
-
-/// Returns the memory that a row takes. NULL takes memory, too.
-fn bytes_of(row: &[Option<String>]) -> usize {
-    size_of::<Vec<Option<String>>>() + size_of_val(row) + row.iter().flatten().map(String::len).sum::<usize>()
 }
 
 /// Returns the line of an error in the statement. `position` counts characters from 1.
@@ -333,12 +320,6 @@ mod tests {
         };
         assert_eq!(canceled(false, &[0.1, 6.9, 7.1, 7.2, 7.7, 12.2]), [false, false, true, false, true, true]);
         assert_eq!(canceled(true, &[0.1, 0.2, 0.7]), [true, false, true]);
-    }
-
-    #[test]
-    fn rows_without_text_take_memory() {
-        assert!(bytes_of(&[]) > 0 && bytes_of(&vec![None; 1000]) > 8000);
-        assert_eq!(bytes_of(&[Some("abc".into())]), bytes_of(&[None]) + 3);
     }
 
     #[test]

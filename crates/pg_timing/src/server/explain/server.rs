@@ -1,6 +1,7 @@
 //! The server of a measurement: its version, the settings that affect timing, and the timing methods that it offers.
 
 use super::runs::{METHODS, RunMode};
+use super::script::Setting;
 use super::session::{RunSession, Whose};
 use crate::error::{Error, SqlState};
 use crate::server::own_sql;
@@ -87,18 +88,16 @@ fn switch_auto_explain_off(session: &mut RunSession) -> Result<(), Error> {
 fn read_settings(session: &mut RunSession) -> Result<BTreeMap<String, String>, Error> {
     let names = [TIMING_SETTINGS.as_slice(), &["jit", "max_parallel_workers_per_gather"]].concat();
     let sql = own_sql::settings(&names);
-    let settings = session.in_rolled_back_transaction(Whose::Own, |session| session.run(&sql))?.pairs();
-    let given = session.in_rolled_back_transaction(Whose::Users, |session| {
+    let mut settings: BTreeMap<_, _> =
+        session.in_rolled_back_transaction(Whose::Own, |session| session.run(&sql))?.json();
+    session.in_rolled_back_transaction(Whose::Users, |session| {
         session.limit_statement()?;
-        let given = session.settings.iter();
-        given
-            .map(|setting| {
-                let shown = session.run(&show(&setting.name))?;
-                Ok((setting.name.clone(), shown.value().unwrap_or_default().to_string()))
-            })
-            .collect::<Result<Vec<_>, Error>>()
+        session.settings.iter().try_for_each(|Setting { name, .. }| {
+            settings.insert(name.clone(), session.run(&show(name))?.value().unwrap_or_default().to_string());
+            Ok(())
+        })
     })?;
-    Ok(settings.into_iter().chain(given).collect())
+    Ok(settings)
 }
 
 /// Returns the SQL that shows a setting. Each part of the name is quoted, because it can be a keyword.
