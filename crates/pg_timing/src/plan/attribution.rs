@@ -123,8 +123,7 @@ pub fn attribute(runs: &[Plan], overhead: &Overhead) -> Vec<ExplainedNode> {
     let below = calls_below(&first.nodes, &callees);
     let mut nodes: Vec<ExplainedNode> =
         (0..first.nodes.len()).map(|index| node(runs, index, &callees[index], below[index], overhead)).collect();
-    limit_to_statement(&mut nodes, overhead);
-    limit_to_callers(&mut nodes, &first.nodes);
+    limit(&mut nodes, &first.nodes, overhead);
     set_self_times(&mut nodes, runs, &callees, overhead);
     nodes
 }
@@ -182,22 +181,17 @@ fn self_rounding(nodes: &[PlanNode], index: usize, callees: &[(usize, f64)]) -> 
     nodes[index].rounding_ms + callees.iter().map(|&(callee, _)| nodes[callee].rounding_ms).sum::<f64>()
 }
 
-/// Limits all nodes to the corrected time of the statement. The topmost node takes almost as long: only the start and the end
-/// of the execution do not belong to any node.
-fn limit_to_statement(nodes: &mut [ExplainedNode], overhead: &Overhead) {
-    for node in nodes.iter_mut() {
-        node.corrected_ms = limited(node.corrected_ms, overhead.corrected);
-    }
-    let Some(root) = nodes.first_mut() else { return };
-    let outside = (overhead.reported - root.reported_ms).max(0.0);
-    let Range { low, estimate, .. } = root.corrected_ms;
-    root.corrected_ms.low = low.max((overhead.corrected.low - outside).min(estimate));
-}
-
-/// Limits every corrected time to that of the node's only caller. Other nodes may have run a part of some subplans, and nodes
-/// of extensions may run their inputs in parallel.
-fn limit_to_callers(nodes: &mut [ExplainedNode], plan: &[PlanNode]) {
+/// Limits every corrected time to that of the statement, and to that of the node's only caller. Other nodes may have run a part of
+/// some subplans, and nodes of extensions may run their inputs in parallel.
+fn limit(nodes: &mut [ExplainedNode], plan: &[PlanNode], overhead: &Overhead) {
     for index in callers_first(plan) {
+        nodes[index].corrected_ms = limited(nodes[index].corrected_ms, overhead.corrected);
+        if index == 0 {
+            // The root takes almost as long: only the start and the end of the execution do not belong to any node.
+            let least = overhead.corrected.low - (overhead.reported - nodes[0].reported_ms).max(0.0);
+            let Range { low, estimate, .. } = nodes[0].corrected_ms;
+            nodes[0].corrected_ms.low = low.max(least.min(estimate));
+        }
         if let Some(caller) = plan[index].callers.only().filter(|_| plan[index].rows_are_calls) {
             nodes[index].corrected_ms = limited(nodes[index].corrected_ms, nodes[caller].corrected_ms);
         }

@@ -56,17 +56,6 @@ impl<'a> Session<'a> {
 /// The setting of pg_fast_timing that selects the statements whose node calls it counts.
 pub const COUNT_CALLS: &str = "pg_fast_timing.count_calls";
 
-/// The settings that the cost of timing depends on.
-pub const TIMING_SETTINGS: [&str; 7] = [
-    "auto_explain.log_analyze",
-    "auto_explain.log_min_duration",
-    "auto_explain.log_timing",
-    "auto_explain.sample_rate",
-    FAST_TIMING_METHOD,
-    "timing_clock_source",
-    "track_io_timing",
-];
-
 /// A view or a function of an extension.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ExtensionObject {

@@ -5,8 +5,21 @@ use super::script::Setting;
 use super::session::{RunSession, Whose};
 use crate::error::{Error, SqlState};
 use crate::server::own_sql;
-use crate::server::settings::{FAST_TIMING_METHOD, TIMING_SETTINGS};
+use crate::server::settings::FAST_TIMING_METHOD;
 use std::collections::BTreeMap;
+
+/// The settings that the figures depend on.
+const SETTINGS: [&str; 9] = [
+    "auto_explain.log_analyze",
+    "auto_explain.log_min_duration",
+    "auto_explain.log_timing",
+    "auto_explain.sample_rate",
+    FAST_TIMING_METHOD,
+    "jit",
+    "max_parallel_workers_per_gather",
+    "timing_clock_source",
+    "track_io_timing",
+];
 
 #[derive(Clone, Debug)]
 pub struct LiveServer {
@@ -86,8 +99,7 @@ fn switch_auto_explain_off(session: &mut RunSession) -> Result<(), Error> {
 
 /// Returns the settings that the figures depend on and the given ones, with the values that they have in the runs.
 fn read_settings(session: &mut RunSession) -> Result<BTreeMap<String, String>, Error> {
-    let names = [TIMING_SETTINGS.as_slice(), &["jit", "max_parallel_workers_per_gather"]].concat();
-    let sql = own_sql::settings(&names);
+    let sql = own_sql::settings(&SETTINGS);
     let mut settings: BTreeMap<_, _> =
         session.in_rolled_back_transaction(Whose::Own, |session| session.run(&sql))?.json();
     session.in_rolled_back_transaction(Whose::Users, |session| {

@@ -38,12 +38,9 @@ pub enum Whose {
     Users,
 }
 
-/// The server's choice of a plan for a prepared statement with parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlanMode {
-    Custom,
-    Generic,
-}
+/// The server's choices of a plan for a prepared statement with parameters.
+pub const CUSTOM: &str = "custom";
+pub const GENERIC: &str = "generic";
 
 /// A session with the prepared statements of one measurement.
 pub struct RunSession<'a> {
@@ -202,14 +199,14 @@ impl RunSession<'_> {
 
     /// Returns the server's choice of a plan for this prepared statement, after five executions. `explain` is an EXPLAIN without
     /// ANALYZE, which runs nothing. The server counts it like an execution.
-    pub fn plan_mode_of(&mut self, explain: &str, name: &str) -> Result<PlanMode, Error> {
+    pub fn plan_mode_of(&mut self, explain: &str, name: &str) -> Result<&'static str, Error> {
         // The server plans for the values five times, and then chooses.
         const EXECUTIONS: usize = 6;
         self.in_rolled_back_transaction(Whose::Users, |session| {
             (0..EXECUTIONS).try_for_each(|_| session.execute(explain))
         })?;
         let (_, rows) = self.run_own(&own_sql::generic_plans_of_prepared(name))?;
-        Ok(if rows.value() == Some("0") { PlanMode::Custom } else { PlanMode::Generic })
+        Ok(if rows.value() == Some("0") { CUSTOM } else { GENERIC })
     }
 
     /// Removes the statement that was prepared last.

@@ -7,8 +7,8 @@
 
 use super::NOT_ROLLED_BACK;
 use super::script::{Script, explain};
-use super::session::{PlanMode, RunSession, Whose};
-use crate::error::Error;
+use super::session::{CUSTOM, RunSession, Whose};
+use crate::error::{Error, require};
 use crate::plan::Explained;
 use crate::server::own_sql::MARK;
 
@@ -27,8 +27,8 @@ pub struct Subject {
     pub explained: String,
     /// the text of a run without EXPLAIN
     pub baseline: String,
-    /// the server's choice of a plan for the values
-    pub plan_mode: Option<PlanMode>,
+    /// the server's choice of a plan for the values: custom or generic
+    pub plan_mode: Option<&'static str>,
     /// the baseline skips the statement's rows, which would be sent otherwise
     pub skips_rows: bool,
     /// each run of the baseline plans the statement
@@ -63,7 +63,7 @@ impl Subject {
             subject.plan_mode = Some(session.plan_mode_of(&explain_plan, STATEMENT)?);
             plan = session.plan_of(&explain_plan)?;
         }
-        subject.is_planned = script.is_create() || subject.plan_mode == Some(PlanMode::Custom);
+        subject.is_planned = script.is_create() || subject.plan_mode == Some(CUSTOM);
         if script.may_store_rows() {
             return Ok(subject);
         }
@@ -74,10 +74,7 @@ impl Subject {
                 continue;
             }
             let wrapped = explain(PLAN, &execute(BASELINE));
-            let mode = match has_parameters {
-                true => session.plan_mode_of(&wrapped, BASELINE).ok(),
-                false => None,
-            };
+            let mode = has_parameters.then(|| session.plan_mode_of(&wrapped, BASELINE).ok()).flatten();
             // The OFFSET adds a Limit node. Below it, the plan must stay the same.
             let is_same = |plan: Explained| plan.plan.plans.iter().any(|below| below.shape() == shape);
             if mode == subject.plan_mode && session.plan_of(&wrapped).is_ok_and(is_same) {
@@ -93,17 +90,11 @@ impl Subject {
 /// Refuses CREATE TABLE AS, unless the user permits it: EXPLAIN ANALYZE creates the table even in a read-only transaction. SELECT
 /// INTO does the same, but the server refuses its first run, which is one without EXPLAIN.
 fn may_create(session: &RunSession, script: &Script) -> Result<(), Error> {
-    if !session.options.allow_writes {
-        return Err(Error::new(
-            "the statement creates a table or another object",
-            format!("--allow-writes runs CREATE TABLE AS, and rolls it back; {NOT_ROLLED_BACK}"),
-        ));
-    }
-    match script.is_materialized_view() && session.connection.server_version() >= 170_000 {
-        true => Err(Error::new(
-            "PostgreSQL 17 and later fill a materialized view in another way than EXPLAIN ANALYZE does",
-            "measure CREATE TABLE AS with the same query",
-        )),
-        false => Ok(()),
-    }
+    let hint = format!("--allow-writes runs CREATE TABLE AS, and rolls it back; {NOT_ROLLED_BACK}");
+    require(session.options.allow_writes, "the statement creates a table or another object", hint)?;
+    require(
+        !script.is_materialized_view() || session.connection.server_version() < 170_000,
+        "PostgreSQL 17 and later fill a materialized view in another way than EXPLAIN ANALYZE does",
+        "measure CREATE TABLE AS with the same query",
+    )
 }
