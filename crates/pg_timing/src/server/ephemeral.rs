@@ -59,15 +59,14 @@ impl Ephemeral {
         let owner = user.as_ref().map_or(rustix::process::geteuid().as_raw(), |user| user.uid);
         let base = base(&std::env::temp_dir(), owner, user.is_some());
         remove_abandoned(&base, owner);
-        let installation = Installation::newest(user.as_ref(), stop).map_err(|error| unless_stopped(stop, error))?;
-        let failed = |why: String| {
-            let what = format!("could not start a temporary server (PostgreSQL {}): {why}", installation.version);
-            unless_stopped(stop, Error::new(what, HINT))
-        };
-        let folder = Folder::create(&base, user.as_ref()).map_err(failed)?;
-        let start = Instant::now();
-        let is_over = || stop.load(Ordering::Relaxed) || start.elapsed() > START_LIMIT;
-        let server = start_server(&installation, user.as_ref(), &folder, &is_over).map_err(failed)?;
+        let stopped = || Error::new("stopped", "the temporary server was removed");
+        let unless_stopped = |error| if stop.load(Ordering::Relaxed) { stopped() } else { error };
+        let failed =
+            |why: String| unless_stopped(Error::new(format!("could not start a temporary server: {why}"), HINT));
+        let folder = Folder::create(&base, user).map_err(failed)?;
+        let installation = Installation::newest(&folder, stop).map_err(unless_stopped)?;
+        let of_version = |why: String| failed(format!("PostgreSQL {}: {why}", installation.version));
+        let server = start_server(&installation, &folder, &until(stop, START_LIMIT)).map_err(of_version)?;
         Ok(Ephemeral { installation, server, folder })
     }
 
@@ -92,21 +91,17 @@ impl Drop for Ephemeral {
     }
 }
 
-/// Returns the error, which has another reason if the user stopped the start.
-fn unless_stopped(stop: &AtomicBool, error: Error) -> Error {
-    if stop.load(Ordering::Relaxed) { Error::new("stopped", "the temporary server was removed") } else { error }
+/// Returns a test of whether the user stopped the start, or the time is over.
+fn until(stop: &AtomicBool, limit: Duration) -> impl Fn() -> bool {
+    let start = Instant::now();
+    move || stop.load(Ordering::Relaxed) || start.elapsed() > limit
 }
 
 /// Creates a database cluster in the folder and starts a server. Returns the server when it accepts connections, or why it does not.
-fn start_server(
-    installation: &Installation,
-    user: Option<&User>,
-    folder: &Folder,
-    is_over: &dyn Fn() -> bool,
-) -> Result<Child, String> {
+fn start_server(installation: &Installation, folder: &Folder, is_over: &dyn Fn() -> bool) -> Result<Child, String> {
     let failed = |error: std::io::Error| reason(&error);
     let data = folder.path.join("data");
-    let mut initdb = program(installation, "initdb", user, folder);
+    let mut initdb = folder.command(&installation.bin.join("initdb"));
     initdb.args(["-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--locale=C", "--no-sync", "-D"]).arg(&data);
     // A full disk has no space for a log. The messages fit into a pipe.
     let mut initdb = initdb.stderr(Stdio::piped()).spawn().map_err(failed)?;
@@ -114,7 +109,7 @@ fn start_server(
     if !initdb.wait().map_err(failed)?.success() {
         return Err(error_message(&written(initdb.stderr.take())));
     }
-    let mut server = program(installation, "postgres", user, folder);
+    let mut server = folder.command(&installation.bin.join("postgres"));
     server.arg("-D").arg(&data).arg("-k").arg(&folder.path).args(["-p", PORT]);
     for setting in ["listen_addresses=", "fsync=off", "dynamic_shared_memory_type=mmap", "logging_collector=off"] {
         server.args(["-c", setting]);
@@ -177,44 +172,6 @@ fn end(program: &mut Child, signal: libc::c_int) {
         }
         std::thread::sleep(PAUSE);
     }
-}
-
-/// Returns the command of a program. Another user, who may own the program, gets neither this program's environment nor its
-/// terminal: on older kernels a process can type into its terminal. So the terminal's signals do not reach it, either.
-fn command_as(user: Option<&User>, program: &Path) -> Command {
-    let mut command = Command::new(program);
-    let kept = ["PATH", "LD_LIBRARY_PATH", "TZ"].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
-    command.env_clear().envs(kept).env("LC_ALL", "C").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    if let Some(user) = user {
-        // This also removes root's groups.
-        command.uid(user.uid).gid(user.gid);
-    }
-    // SAFETY: the closure only makes a system call, which is allowed between fork and exec.
-    unsafe { command.pre_exec(|| rustix::process::setsid().map(|_| ()).map_err(Into::into)) };
-    command
-}
-
-/// Returns the command of a server program, which dies with this program.
-fn program(installation: &Installation, name: &str, user: Option<&User>, folder: &Folder) -> Command {
-    let mut command = command_as(user, &installation.bin.join(name));
-    command.current_dir(&folder.path);
-    let (log, parent) = (folder.log.as_raw_fd(), std::process::id() as libc::pid_t);
-    // SAFETY: the closure only makes system calls, which are allowed between fork and exec. It runs after the change of the user,
-    // which would remove the signal.
-    unsafe {
-        command.pre_exec(move || {
-            // All processes of the server inherit the locked log, so nobody removes the folder before they end.
-            let mut is_done = libc::fcntl(log, libc::F_SETFD, 0) == 0;
-            #[cfg(target_os = "linux")]
-            {
-                is_done &= libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGQUIT) == 0;
-            }
-            // This program may have died before the call.
-            is_done &= libc::getppid() == parent;
-            if is_done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
-        });
-    }
-    command
 }
 
 /// Returns the last part of a file, or nothing if it cannot be read.
@@ -302,9 +259,7 @@ const MIN_MAJOR: u32 = 15;
 
 impl Installation {
     /// Returns the newest server in PATH and in the usual folders.
-    ///
-    /// The programs run as `user`, because a user other than root may own them.
-    fn newest(user: Option<&User>, stop: &AtomicBool) -> Result<Installation, Error> {
+    fn newest(folder: &Folder, stop: &AtomicBool) -> Result<Installation, Error> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
         // PATH often contains links to the programs in another folder.
@@ -313,19 +268,17 @@ impl Installation {
         let mut seen = HashSet::new();
         bins.retain(|bin| bin.join("initdb").exists() && seen.insert(bin.clone()));
         // max_by_key() returns the last of equal versions, but the first one in PATH counts.
-        let found = bins.into_iter().rev().filter_map(|bin| Installation::at(bin, user, stop));
-        found.max_by_key(Installation::major).filter(|newest| newest.major() >= MIN_MAJOR).ok_or_else(|| {
+        let at = |bin: PathBuf| {
+            let version = version(&folder.output(&bin.join("postgres"), "--version", stop)?)?;
+            Some(Installation { version, bin })
+        };
+        let newest = bins.into_iter().rev().filter_map(at).max_by_key(Installation::major);
+        newest.filter(|newest| newest.major() >= MIN_MAJOR).ok_or_else(|| {
             Error::new(
                 "no PostgreSQL server (15 or later) is installed on this host",
                 "install the package postgresql (Debian, Ubuntu) or postgresql-server (Red Hat, FreeBSD), or add the folder with initdb and postgres to PATH",
             )
         })
-    }
-
-    /// Returns the server in a folder.
-    fn at(bin: PathBuf, user: Option<&User>, stop: &AtomicBool) -> Option<Installation> {
-        let version = version(&output(&bin.join("postgres"), "--version", user, stop)?)?;
-        Some(Installation { version, bin })
     }
 
     /// Returns the major version, or 0 if it is unknown.
@@ -338,16 +291,6 @@ impl Installation {
 /// Returns the version in `postgres (PostgreSQL) 18.6 (Debian 18.6-1)`.
 fn version(text: &str) -> Option<String> {
     Some(text.strip_prefix("postgres (PostgreSQL) ")?.split_whitespace().next()?.to_string())
-}
-
-/// Returns the output of a program with one option. A program that hangs, or that writes more than a pipe can hold, is ended after
-/// the time limit. `stop` ends it at once.
-fn output(program: &Path, option: &str, user: Option<&User>, stop: &AtomicBool) -> Option<String> {
-    let mut program = command_as(user, program).arg(option).current_dir("/").stdout(Stdio::piped()).spawn().ok()?;
-    let start = Instant::now();
-    let is_over = || stop.load(Ordering::Relaxed) || start.elapsed() > PRINT_LIMIT;
-    wait(&mut program, libc::SIGKILL, &is_over, || false).ok()?;
-    program.wait().ok()?.success().then(|| written(program.stdout.take()).trim().to_string())
 }
 
 /// Returns the folders that match a pattern with at most one `*`.
@@ -364,6 +307,8 @@ fn matching(pattern: &str) -> Vec<PathBuf> {
 /// A folder that only the server's user can access. Dropping it removes it.
 struct Folder {
     path: PathBuf,
+    /// `None`: as this program
+    user: Option<User>,
     /// locked until the folder is removed
     log: File,
 }
@@ -377,17 +322,58 @@ impl Drop for Folder {
 
 impl Folder {
     /// Creates a folder with an unused name. Returns why that is not possible.
-    fn create(base: &Path, user: Option<&User>) -> Result<Folder, String> {
+    fn create(base: &Path, user: Option<User>) -> Result<Folder, String> {
         // The hasher of the standard library has a random seed.
         let path = base.join(format!("{PREFIX}{:016x}", RandomState::new().build_hasher().finish()));
         let log = DirBuilder::new()
             .mode(0o700)
             .create(&path)
-            .and_then(|()| new_log(&path, user).inspect_err(|_| _ = std::fs::remove_dir_all(&path)));
+            .and_then(|()| new_log(&path, user.as_ref()).inspect_err(|_| _ = std::fs::remove_dir_all(&path)));
         match log {
-            Ok(log) => Ok(Folder { path, log }),
+            Ok(log) => Ok(Folder { path, user, log }),
             Err(error) => Err(format!("could not create {}: {}", path.display(), reason(&error))),
         }
+    }
+
+    /// Returns the command of a program of the server, which dies with this program. Another user, who may own it, gets neither this
+    /// program's environment nor its terminal: on older kernels a process can type into its terminal. So the terminal's signals do not
+    /// reach it, either.
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        let kept =
+            ["PATH", "LD_LIBRARY_PATH", "TZ"].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+        command.env_clear().envs(kept).env("LC_ALL", "C").current_dir(&self.path);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        if let Some(user) = &self.user {
+            // This also removes root's groups.
+            command.uid(user.uid).gid(user.gid);
+        }
+        let (log, parent) = (self.log.as_raw_fd(), std::process::id() as libc::pid_t);
+        // SAFETY: the closure only makes system calls, which are allowed between fork and exec. It runs after the change of the user,
+        // which would remove the signal.
+        unsafe {
+            command.pre_exec(move || {
+                rustix::process::setsid()?;
+                // All processes of the server inherit the locked log, so nobody removes the folder before they end.
+                let mut is_done = libc::fcntl(log, libc::F_SETFD, 0) == 0;
+                #[cfg(target_os = "linux")]
+                {
+                    is_done &= libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGQUIT) == 0;
+                }
+                // This program may have died before the call.
+                is_done &= libc::getppid() == parent;
+                if is_done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+            });
+        }
+        command
+    }
+
+    /// Returns the output of a program with one option. A program that hangs, or that writes more than a pipe can hold, is ended after
+    /// the time limit. `stop` ends it at once.
+    fn output(&self, program: &Path, option: &str, stop: &AtomicBool) -> Option<String> {
+        let mut program = self.command(program).arg(option).stdout(Stdio::piped()).spawn().ok()?;
+        wait(&mut program, libc::SIGKILL, &until(stop, PRINT_LIMIT), || false).ok()?;
+        program.wait().ok()?.success().then(|| written(program.stdout.take()).trim().to_string())
     }
 }
 
@@ -492,14 +478,16 @@ mod tests {
     #[test]
     fn a_stop_ends_a_program_that_hangs() {
         let never = AtomicBool::new(false);
-        assert_eq!(output(Path::new("/bin/echo"), "x", None, &never).as_deref(), Some("x"));
-        assert_eq!(output(Path::new("/bin/sleep"), "1000", None, &AtomicBool::new(true)), None);
+        let base = tempfile::tempdir().unwrap();
+        let server_folder = Folder::create(base.path(), None).unwrap();
+        assert_eq!(server_folder.output(Path::new("/bin/echo"), "x", &never).as_deref(), Some("x"));
+        assert_eq!(server_folder.output(Path::new("/bin/sleep"), "1000", &AtomicBool::new(true)), None);
         // The shell starts a process, which keeps the pipe open.
         let (folder, start) = (tempfile::tempdir().unwrap(), Instant::now());
         let run = |script: &str, stop: &AtomicBool| {
             let file = folder.path().join("script");
             std::fs::write(&file, script).unwrap();
-            output(Path::new("/bin/sh"), file.to_str().unwrap(), None, stop)
+            server_folder.output(Path::new("/bin/sh"), file.to_str().unwrap(), stop)
         };
         assert_eq!(run("sleep 20 & echo x", &never).as_deref(), Some("x"));
         let stop = AtomicBool::new(false);

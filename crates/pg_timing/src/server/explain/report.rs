@@ -403,7 +403,12 @@ mod tests {
         }
 
         #[test]
-        fn rows_that_are_not_sent_are_noted() {}
+        fn rows_that_are_not_sent_are_noted() {
+            let subject = Subject { skips_rows: true, ..Subject::default() };
+            let of = |rows| notes(&LiveServer::default(), &subject, &runs([90.0; 3], [rows; 3]), 0.01);
+            assert!(of(5000)[0].starts_with("5000 rows are not sent"));
+            assert_eq!(of(900), Vec::<String>::new());
+        }
 
         #[test]
         fn different_numbers_of_calls_are_noted() {

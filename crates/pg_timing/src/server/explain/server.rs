@@ -21,7 +21,7 @@ const SETTINGS: [&str; 9] = [
     "track_io_timing",
 ];
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LiveServer {
     /// like `18.6`
     pub version: String,

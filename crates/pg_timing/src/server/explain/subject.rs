@@ -32,7 +32,7 @@ pub struct Subject {
     /// the baseline skips the statement's rows, which would be sent otherwise
     pub skips_rows: bool,
     /// each run of the baseline plans the statement
-    is_planned: bool,
+    pub is_planned: bool,
 }
 
 impl Subject {
