@@ -46,7 +46,7 @@ pub fn explain(
     options: RunOptions,
     progress: &mut dyn FnMut(f64),
 ) -> Result<ExplainReport, Error> {
-    let mut session = session::RunSession::new(connection, options, script.settings())?;
+    let mut session = session::RunSession::new(connection, options, &script.settings)?;
     let server = server::LiveServer::read(&mut session)?;
     let subject = subject::Subject::prepare(&mut session, script)?;
     let half_width = |runs: &runs::Runs| report::overhead(runs).half_width();

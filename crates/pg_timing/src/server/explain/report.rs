@@ -113,7 +113,7 @@ pub fn report(server: &LiveServer, script: &Script, subject: &Subject, runs: &Ru
     let overhead = overhead(runs);
     ExplainReport {
         settings: server.settings.clone(),
-        statement: Some(script.text().into()),
+        statement: Some(script.text.clone()),
         runs: Some(live_runs(server, script, subject, runs, &overhead)),
         notes: notes(server, subject, runs, overhead.half_width()),
         nodes: attribute(&runs.reported, &overhead),
@@ -135,7 +135,7 @@ fn live_runs(server: &LiveServer, script: &Script, subject: &Subject, runs: &Run
             clock_per_call_ns: part(runs, name, ROWS_ONLY).times(per_call).clamp(0.0, f64::INFINITY),
         })
     };
-    let mut given_settings: Vec<String> = script.settings().iter().map(|setting| setting.name.clone()).collect();
+    let mut given_settings: Vec<String> = script.settings.iter().map(|setting| setting.name.clone()).collect();
     given_settings.sort_unstable();
     given_settings.dedup();
     LiveRuns {

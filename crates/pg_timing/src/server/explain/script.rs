@@ -8,16 +8,15 @@ use crate::server::settings::FAST_TIMING_METHOD;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    text: String,
-    settings: Vec<Setting>,
-    /// the statement, or the one in its PREPARE line
-    query: String,
+    /// all statements, as they were given
+    pub text: String,
+    pub settings: Vec<Setting>,
+    /// the statement without EXPLAIN, or the one in its PREPARE line
+    pub query: String,
     /// the types in the PREPARE line, like `(int)`
     types: String,
-    /// values of `$1`, `$2`, ...; `None` is NULL
-    values: Vec<Option<String>>,
-    /// the text after `EXECUTE name`: the values in parentheses, or nothing
-    executed: Option<String>,
+    /// the values of `$1`, `$2`, ... as SQL in parentheses, which can be empty after EXECUTE; `None`: the statement has no values
+    pub values: Option<String>,
 }
 
 /// A SET or RESET line.
@@ -52,76 +51,48 @@ const REFUSED: [(&[&str], &str); 7] = [
 impl Script {
     /// Returns the script of some texts: those of `-c`, or of one file. `values` are those of `--param`.
     pub fn new<T: AsRef<str>>(texts: &[T], values: &[String]) -> Result<Script, Error> {
-        let mut script = Script {
-            text: texts.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(";\n").trim_ascii().into(),
-            settings: Vec::new(),
-            query: String::new(),
-            types: String::new(),
-            values: values.iter().map(|value| (value != NULL).then(|| value.clone())).collect(),
-            executed: None,
-        };
-        let mut prepared = Vec::new();
+        let (mut settings, mut prepared, mut query) = (Vec::new(), Vec::new(), "");
         for line in texts.iter().flat_map(|text| statements(text.as_ref())) {
-            if !script.query.is_empty() {
-                let hint = "give one statement; only SET, RESET and PREPARE may come before it, and nothing after it";
-                return Err(Error::new("there are several statements", hint));
-            } else if begins(line, "SET") || begins(line, "RESET") {
-                script.settings.push(Setting::new(line)?);
+            let hint = "give one statement; only SET, RESET and PREPARE may come before it, and nothing after it";
+            require(query.is_empty(), "there are several statements", hint)?;
+            if begins(line, "SET") || begins(line, "RESET") {
+                settings.push(Setting::new(line)?);
             } else if begins(line, "PREPARE") {
-                prepared.push(Prepared::new(line)?);
+                prepared.push(parts_of_prepare(line)?);
             } else {
-                script.query = line.into();
+                query = line;
             }
         }
-        let last = script.query.as_str();
-        require(!last.is_empty(), "there is no statement", "give one with -c, with -f, or on stdin, as the last one")?;
-        let has_values = !script.values.is_empty() && (script.is_create() || begins(last, "EXECUTE"));
+        require(!query.is_empty(), "there is no statement", "give one with -c, with -f, or on stdin, as the last one")?;
+        let has_params = !values.is_empty() && (begins(query, "CREATE") || begins(query, "EXECUTE"));
         let hint = "use SELECT, INSERT, UPDATE, DELETE or MERGE";
-        require(!has_values, "--param does not support EXECUTE and CREATE", hint)?;
+        require(!has_params, "--param does not support EXECUTE and CREATE", hint)?;
         let hint = "remove WITH NO DATA; each run is rolled back";
-        let is_empty = script.is_create() && has_no_data(last);
+        let is_empty = begins(query, "CREATE") && has_no_data(query);
         require(!is_empty, "WITH NO DATA runs no query, so there is nothing to measure", hint)?;
-        if begins(last, "EXECUTE") {
-            script.execute(&prepared)?;
-            return Ok(script);
+        let text = texts.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(";\n").trim_ascii().into();
+        if begins(query, "EXECUTE") {
+            let name = Tokens::of(query).nth(1);
+            let prepared_name = name.and_then(|name| name.name()).unwrap_or_default();
+            let Some((_, types, prepared)) = prepared.into_iter().find(|(name, ..)| *name == prepared_name) else {
+                return Err(Error::new(
+                    format!("EXECUTE of a statement that is not prepared: {prepared_name}"),
+                    "put PREPARE name AS ...; before EXECUTE, in the same file or -c: pg_timing uses a session of its own",
+                ));
+            };
+            let values = name.map(|name| query[name.end()..].trim().into());
+            return Ok(Script { text, settings, query: prepared.into(), types: types.into(), values });
         }
-        let (needed, given) = (Tokens::of(last).filter_map(|token| token.parameter()).max().unwrap_or(0), values.len());
+        let (needed, given) =
+            (Tokens::of(query).filter_map(|token| token.parameter()).max().unwrap_or(0), values.len());
         require(
             needed == given,
             format!("the statement's parameters and the values of --param differ in number: {needed} and {given}"),
             "give one --param VALUE for each of $1, $2, ...; pg_stat_statements and logs show parameters instead of values",
         )?;
-        Ok(script)
-    }
-
-    /// Replaces an EXECUTE by the statement that it executes, and its values.
-    fn execute(&mut self, prepared: &[Prepared]) -> Result<(), Error> {
-        let name = Tokens::of(&self.query).nth(1);
-        let text = name.and_then(|name| name.name()).unwrap_or_default();
-        let Some(line) = prepared.iter().find(|line| line.name == text) else {
-            return Err(Error::new(
-                format!("EXECUTE of a statement that is not prepared: {text}"),
-                "put PREPARE name AS ...; before EXECUTE, in the same file or -c: pg_timing uses a session of its own",
-            ));
-        };
-        self.executed = name.map(|name| self.query[name.end()..].trim().into());
-        self.query = line.query.into();
-        self.types = line.types.into();
-        Ok(())
-    }
-
-    /// Returns all statements, as they were given.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    pub fn settings(&self) -> &[Setting] {
-        &self.settings
-    }
-
-    /// Returns the statement without EXPLAIN.
-    pub fn query(&self) -> &str {
-        &self.query
+        let values: Vec<String> = values.iter().map(|value| literal(value)).collect();
+        let values = (given > 0).then(|| format!("({})", values.join(", ")));
+        Ok(Script { text, settings, query: query.into(), types: String::new(), values })
     }
 
     pub fn is_create(&self) -> bool {
@@ -152,37 +123,24 @@ impl Script {
         // The types can end with a comment. After the line break, an error shows only the user's line.
         format!("PREPARE {MARK} {name}{}\nAS\n{query}", self.types)
     }
-
-    /// Returns the values as SQL in parentheses, which can be empty after EXECUTE. `None`: the statement has no values.
-    pub fn values(&self) -> Option<String> {
-        if self.executed.is_some() || self.values.is_empty() {
-            return self.executed.clone();
-        }
-        // The server infers the types. UTF-8 has no other backslashes and quotes, and E'' has escapes with all settings.
-        let escaped = |value: &String| format!("E'{}'", value.replace('\\', r"\\").replace('\'', "''"));
-        let literals = self.values.iter().map(|value| value.as_ref().map_or("NULL".into(), escaped));
-        Some(format!("({})", literals.collect::<Vec<_>>().join(", ")))
-    }
 }
 
-/// The line `PREPARE name [(types)] AS query`.
-struct Prepared<'a> {
-    name: String,
-    types: &'a str,
-    query: &'a str,
+/// Returns a value as SQL. The server infers the type.
+fn literal(value: &str) -> String {
+    // E'' has escapes with all settings, and UTF-8 has no other backslashes and quotes.
+    let escaped = || format!("E'{}'", value.replace('\\', r"\\").replace('\'', "''"));
+    if value == NULL { "NULL".into() } else { escaped() }
 }
 
-impl Prepared<'_> {
-    fn new(line: &str) -> Result<Prepared<'_>, Error> {
-        let mut tokens = Tokens::of(line).skip(1);
-        let parts = tokens.next().zip(tokens.find(|token| token.is("AS")));
-        let prepared = parts.and_then(|(name, keyword)| {
-            let (types, query) = (line[name.end()..keyword.start].trim(), &line[keyword.end()..]);
-            Some(Prepared { name: name.name()?, types, query })
-        });
-        prepared
-            .ok_or_else(|| Error::new("a PREPARE line is not understood", "use PREPARE name [(types)] AS statement"))
-    }
+/// Returns the name, the types and the statement of the line `PREPARE name [(types)] AS statement`.
+fn parts_of_prepare(line: &str) -> Result<(String, &str, &str), Error> {
+    let mut tokens = Tokens::of(line).skip(1);
+    let parts = tokens.next().zip(tokens.find(|token| token.is("AS")));
+    parts
+        .and_then(|(name, keyword)| {
+            Some((name.name()?, line[name.end()..keyword.start].trim(), &line[keyword.end()..]))
+        })
+        .ok_or_else(|| Error::new("a PREPARE line is not understood", "use PREPARE name [(types)] AS statement"))
 }
 
 fn begins(line: &str, keyword: &str) -> bool {
@@ -271,16 +229,16 @@ mod tests {
              EXECUTE \"Q\"(1, 'x'); -- done",
         )
         .unwrap();
-        let names: Vec<&str> = script.settings().iter().map(|setting| setting.name.as_str()).collect();
+        let names: Vec<&str> = script.settings.iter().map(|setting| setting.name.as_str()).collect();
         assert_eq!(names, ["jit", "work_mem"]);
-        assert_eq!(script.values().unwrap(), "(1, 'x')");
-        let sql = script.prepare_as("own", script.query());
+        assert_eq!(script.values.as_deref(), Some("(1, 'x')"));
+        let sql = script.prepare_as("own", &script.query);
         assert_eq!(sql, format!("PREPARE {MARK} own(numeric(9, 2), text)\nAS\n SELECT $1, $2, ';'"));
-        assert!(script.text().starts_with("-- my file\nSET jit = off;\nreset") && script.text().ends_with("done"));
+        assert!(script.text.starts_with("-- my file\nSET jit = off;\nreset") && script.text.ends_with("done"));
         let commented = self::script("PREPARE q (int) -- AS\nAS SELECT $1; EXECUTE q(1)").unwrap();
         assert_eq!(commented.prepare_as("own", "TABLE t"), format!("PREPARE {MARK} own(int) -- AS\nAS\nTABLE t"));
         let several = Script::new(&["SET jit = off -- a", "SELECT 1;"], &[]).unwrap();
-        assert_eq!((several.settings().len(), several.query(), several.values()), (1, "SELECT 1", None));
+        assert_eq!((several.settings.len(), several.query.as_str(), several.values.as_deref()), (1, "SELECT 1", None));
     }
 
     #[test]
@@ -304,8 +262,8 @@ mod tests {
         let given = |text: &str, values: &[&str]| {
             Script::new(&[text], &values.iter().map(ToString::to_string).collect::<Vec<_>>())
         };
-        assert_eq!(given("SELECT $1, $2", &["NULL ", "\\N"]).unwrap().values().unwrap(), "(E'NULL ', NULL)");
-        assert_eq!(given("SELECT $1", &[r"a'\'b"]).unwrap().values().unwrap(), r"(E'a''\\''b')");
+        assert_eq!(given("SELECT $1, $2", &["NULL ", "\\N"]).unwrap().values.unwrap(), "(E'NULL ', NULL)");
+        assert_eq!(given("SELECT $1", &[r"a'\'b"]).unwrap().values.unwrap(), r"(E'a''\\''b')");
         for text in ["PREPARE q AS SELECT $1; EXECUTE q(1)", "CREATE TABLE x AS SELECT $1"] {
             assert_eq!(given(text, &["hunter2"]).unwrap_err().what, "--param does not support EXECUTE and CREATE");
         }
@@ -431,7 +389,7 @@ mod tests {
             text in "(SET |RESET |LOCAL |PREPARE |SELECT |EXECUTE |q|AS|[-/*$'\"\\\\;a1E(),.= \n\rü]){0,40}"
         ) {
             if let Ok(script) = script(&text) {
-                prop_assert_eq!(Script::new(&[script.text()], &[]), Ok(script.clone()));
+                prop_assert_eq!(Script::new(&[&script.text], &[]), Ok(script.clone()));
             }
         }
     }

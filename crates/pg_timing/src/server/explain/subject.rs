@@ -43,22 +43,22 @@ impl Subject {
 
     /// Prepares the statement and its baseline. Runs neither.
     pub fn prepare(session: &mut RunSession, script: &Script) -> Result<Subject, Error> {
-        let values = script.values();
-        let execute = |name: &str| format!("EXECUTE {MARK} {name}{}", values.as_ref().map_or("", String::as_str));
+        let values = script.values.as_deref();
+        let execute = |name: &str| format!("EXECUTE {MARK} {name}{}", values.unwrap_or_default());
         let mut subject = Subject::default();
         if script.is_create() {
             // PREPARE does not support it.
             may_create(session, script)?;
-            subject.baseline = script.query().into();
+            subject.baseline = script.query.clone();
         } else {
-            session.prepare(Whose::Users, STATEMENT, &script.prepare_as(STATEMENT, script.query()))?;
+            session.prepare(Whose::Users, STATEMENT, &script.prepare_as(STATEMENT, &script.query))?;
             subject.baseline = execute(STATEMENT);
         }
         session.connection.hides_statements = values.is_some();
-        subject.explained = if values.is_some() { execute(STATEMENT) } else { script.query().into() };
+        subject.explained = if values.is_some() { execute(STATEMENT) } else { script.query.clone() };
         let explain_plan = explain(PLAN, &subject.explained);
         let mut plan = session.plan_of(&explain_plan)?;
-        let has_parameters = values.as_ref().is_some_and(|values| !values.is_empty());
+        let has_parameters = values.is_some_and(|values| !values.is_empty());
         if has_parameters {
             subject.plan_mode = Some(session.plan_mode_of(&explain_plan, STATEMENT)?);
             plan = session.plan_of(&explain_plan)?;
