@@ -124,7 +124,7 @@ pub struct SettingAdvice {
     /// one sentence
     pub summary: String,
     /// what to do if it was not determined
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// line for postgresql.conf
     #[serde(skip_serializing_if = "Option::is_none")]
