@@ -5,7 +5,7 @@ use super::attribution::{Overhead, attribute};
 use super::tree::Explained;
 use super::unusable::{ONLY_PLAIN_TIME, Unusable, check_run};
 use super::{Node, Plan, PlanNode, callees, workers};
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::human::{count, duration};
 use crate::report::compare::why_busy;
 use crate::report::{
@@ -38,6 +38,8 @@ const FASTEST_SYSTEM_READ_NS: f64 = 14.0;
 const TSC_SOURCE: &str = "tsc";
 /// The clock of a server with `timing_clock_source` tsc: EXPLAIN reads it without a fence.
 const TSC: &str = "rdtsc";
+const MAY_BE_TSC: &str = "assumed: the server reads the system clock. PostgreSQL 19 reads the TSC on this host by default: for such a \
+    server, give --clock rdtsc";
 /// The counter of AArch64.
 const CNTVCT: &str = "cntvct";
 
@@ -59,12 +61,11 @@ impl ServerClock {
 
     /// Returns the clock that the plan's server read, from the report of its host. The plan's settings select it.
     pub fn on_host(host: &Report, plan: &Explained, clock_name: Option<&str>) -> Result<ServerClock, Error> {
-        if host.clocks.iter().any(|clock| clock.name == CNTVCT) {
-            return Err(Error::new(
-                "the host report is from an AArch64 processor, but the costs of timed calls were measured on x86-64 only",
-                ONLY_PLAIN_TIME,
-            ));
-        }
+        require(
+            host.clocks.iter().all(|clock| clock.name != CNTVCT),
+            "the host report is from an AArch64 processor, but the costs of timed calls were measured on x86-64 only",
+            ONLY_PLAIN_TIME,
+        )?;
         let source = clock_source(plan);
         let name = clock_name.unwrap_or(if source == Some(TSC_SOURCE) { TSC } else { SYSTEM });
         let read_ns = host.read_cost_ns(name).ok_or_else(|| {
@@ -75,24 +76,17 @@ impl ServerClock {
         })?;
         let clock = host.clock(name);
         let timed_call_ns = clock.and_then(ClockReport::plausible_timed_call_ns);
-        if let Some(call_ns) =
-            clock.and_then(|clock| clock.timed_call_ns).filter(|ns| timed_call_ns.is_none() && *ns > read_ns)
-        {
-            return Err(Error::new(
-                format!("in the host report, a read of {name} takes {read_ns} ns, but a timed call {call_ns} ns"),
-                "a timed call reads the clock twice; create the report again with pg_timing --format json, or give --read-cost NS",
-            ));
-        }
+        let call_ns = clock.and_then(|clock| clock.timed_call_ns).unwrap_or(0.0);
+        require(
+            timed_call_ns.is_some() || call_ns <= read_ns,
+            format!("in the host report, a read of {name} takes {read_ns} ns, but a timed call {call_ns} ns"),
+            "a timed call reads the clock twice; create the report again with pg_timing --format json, or give --read-cost NS",
+        )?;
         let may_be_tsc = clock_name.is_none() && source.is_none() && host.tsc.used_by_default == Some(true);
-        let note = may_be_tsc.then(|| {
-            "assumed: the server reads the system clock. PostgreSQL 19 reads the TSC on this host by default: for such a \
-             server, give --clock rdtsc"
-                .into()
-        });
         // Load makes reads longer, so the cost is at most the reported one.
         let busy = why_busy(host)
             .map(|why| format!("the read cost in the host report is uncertain ({why}): measure it on a quiet host"));
-        let notes: Vec<String> = busy.into_iter().chain(note).collect();
+        let notes: Vec<String> = busy.into_iter().chain(may_be_tsc.then(|| MAY_BE_TSC.into())).collect();
         let note = (!notes.is_empty()).then(|| notes.join(". "));
         // In a container, pg_timing sees the same limit as the server, except for a CPU quota.
         let cpus = [&host.cpus.online, &host.cpus.allowed];
@@ -245,15 +239,12 @@ fn measured(plain_ms: f64, plan: &Plan, notes: &mut Vec<String>) -> Result<Range
     // A shorter time cannot include planning.
     let planning = plan.planning_ms.filter(|planning| *planning < plain_ms).unwrap_or(0.0);
     let least = (plain_ms - planning) * (1.0 - RUN_TO_RUN_VARIATION);
-    if least > plan.execution_ms {
-        let what = format!(
-            "--plain-ms says {plain_ms} ms without EXPLAIN, but EXPLAIN ANALYZE took only {} ms",
-            plan.execution_ms
-        );
-        let hint = "the plain time may be from another run, or include sending rows; time it with \\o /dev/null or SELECT \
-                    count(*) FROM (...)";
-        return Err(Unusable::Clock(Error::new(what, hint)));
-    }
+    require(
+        least <= plan.execution_ms,
+        format!("--plain-ms says {plain_ms} ms without EXPLAIN, but EXPLAIN ANALYZE took only {} ms", plan.execution_ms),
+        "the plain time may be from another run, or include sending rows; time it with \\o /dev/null or SELECT count(*) FROM (...)",
+    )
+    .map_err(Unusable::Clock)?;
     let may_include_planning = planning > RUN_TO_RUN_VARIATION * plain_ms;
     if may_include_planning {
         notes.push(format!("the given {plain_ms} ms may include planning, which is not in the reported time"));
@@ -285,7 +276,7 @@ impl Expected {
         let cpus = clock.cpus.map(|cpus| cpus as f64);
         let on_a_cpu = plan.nodes.iter().map(|node| calls_on_a_cpu(node, cpus));
         let calls = on_a_cpu.fold(Range::exactly(plan.other_calls), |sum, calls| sum + calls);
-        let per_call = cost.clock_ns() + cost.counting_ns();
+        let per_call = cost.clock_ns() + cost.counting_ns;
         let range = calls.times(per_call * MS_PER_NS);
         let overhead = with_margin(range, cost.error_ms(range.estimate, plan.execution_ms));
         let most = longest_overhead_ms(plan, &cost);
@@ -361,7 +352,7 @@ fn longest_overhead_ms(plan: &Plan, cost: &CallCost) -> f64 {
         return plan.execution_ms;
     }
     const LARGEST_PART: f64 = 0.75;
-    let call_ms = (cost.clock_ns() + cost.counting_ns()) * (1.0 + cost.error()) * MS_PER_NS;
+    let call_ms = (cost.clock_ns() + cost.counting_ns) * (1.0 + cost.error()) * MS_PER_NS;
     let most_ms = |index: usize| plan.nodes[index].calls.high * call_ms * LARGEST_PART;
     let mut longest = plan.other_calls * call_ms;
     for (index, children) in callees(&plan.nodes).iter().enumerate() {

@@ -20,8 +20,6 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Time limit for each host without `connect_timeout`. A server answers within milliseconds, and through a slow network within
 /// seconds.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// libpq uses at least this much: <https://www.postgresql.org/docs/current/libpq-connect.html>
-const MIN_CONNECT_LIMIT: Duration = Duration::from_secs(2);
 /// The longest single wait for a socket. After each wait comes a check of Ctrl-C and of the time limit.
 const INTERVAL: Duration = Duration::from_millis(50);
 /// Longest version, in characters.
@@ -204,10 +202,8 @@ impl Connection {
 
     /// Waits until the session is open or failed. Returns why the attempt ended early, and how many hosts of a list were tried.
     fn wait_until_open(&mut self) -> Result<(), (Error, usize)> {
-        let limit = match self.option("connect_timeout").and_then(|text| text.trim().parse::<u64>().ok()) {
-            None | Some(0) => CONNECT_LIMIT,
-            Some(seconds) => Duration::from_secs(seconds).max(MIN_CONNECT_LIMIT),
-        };
+        let given = self.option("connect_timeout").and_then(|seconds| seconds.trim().parse().ok());
+        let limit = given.filter(|seconds| *seconds > 0).map_or(CONNECT_LIMIT, Duration::from_secs);
         let (mut host, mut tried, mut start) = (self.host(), 1, Instant::now());
         let mut events = libc::POLLOUT;
         while self.is_connecting() {

@@ -26,8 +26,12 @@ const SWITCH_AUTO_EXPLAIN_OFF: &str = "SET LOCAL auto_explain.log_analyze = off"
 /// settings.
 const STATEMENT_TIMEOUT: &str = "statement_timeout";
 
-/// A hint for a user who stops the runs.
+// Hints.
 const ROLLED_BACK: &str = "all runs were rolled back";
+const POOLER: &str = "if a connection pooler gives each transaction another session, connect to the server directly";
+const OUR_LIMIT: &str = "set a longer limit with --limit SECONDS";
+const USERS_LIMIT: &str =
+    "this limit is the statement_timeout of this user or database, or of a SET before the statement";
 
 /// Whose statements a transaction runs. Both have the user's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,27 +158,25 @@ impl<'a> RunSession<'a> {
     }
 
     /// Replaces the message or hint of errors that pg_timing knows more about than the server.
-    fn with_better_hint(&self, mut error: Error) -> Error {
-        let is = |code| error.state.is(code);
-        if is(SqlState::READ_ONLY) {
-            error.hint = format!("--allow-writes runs statements that write, and rolls them back; {NOT_ROLLED_BACK}");
-        } else if is(SqlState::SYNTAX) {
-            error.hint = SUPPORTED_STATEMENTS.into();
-        } else if is(SqlState::NO_SUCH_STATEMENT) || is(SqlState::STATEMENT_EXISTS) {
-            error.hint =
-                "if a connection pooler gives each transaction another session, connect to the server directly".into();
-        } else if is(SqlState::QUERY_CANCELED) && self.connection.is_stopped() {
-            error.what = "stopped; the statement was canceled on the server".into();
-            error.hint = ROLLED_BACK.into();
-        // Another user may have canceled the statement earlier.
-        } else if is(SqlState::QUERY_CANCELED) && self.started.elapsed() >= self.statement_limit {
-            error.what = format!("one run takes longer than {} s", self.statement_limit.as_secs_f64());
-            let of_user =
-                "this limit is the statement_timeout of this user or database, or of a SET before the statement";
-            let is_ours = self.statement_limit == self.options.limit;
-            error.hint = if is_ours { "set a longer limit with --limit SECONDS" } else { of_user }.into();
-        }
-        error
+    fn with_better_hint(&self, error: Error) -> Error {
+        let limit = self.statement_limit;
+        let (what, hint) = match error.state.0.as_str() {
+            SqlState::READ_ONLY => {
+                (None, format!("--allow-writes runs statements that write, and rolls them back; {NOT_ROLLED_BACK}"))
+            }
+            SqlState::SYNTAX => (None, SUPPORTED_STATEMENTS.into()),
+            SqlState::NO_SUCH_STATEMENT | SqlState::STATEMENT_EXISTS => (None, POOLER.into()),
+            SqlState::QUERY_CANCELED if self.connection.is_stopped() => {
+                (Some("stopped; the statement was canceled on the server".into()), ROLLED_BACK.into())
+            }
+            // Another user may have canceled the statement earlier.
+            SqlState::QUERY_CANCELED if self.started.elapsed() >= limit => {
+                let hint = if limit == self.options.limit { OUR_LIMIT } else { USERS_LIMIT };
+                (Some(format!("one run takes longer than {} s", limit.as_secs_f64())), hint.into())
+            }
+            _ => return error,
+        };
+        Error { what: what.unwrap_or(error.what), hint, state: error.state }
     }
 }
 
@@ -280,14 +282,13 @@ fn parse(json: &str) -> Result<Explained, Error> {
             "the statement has no plan: it is a utility statement, or the relation that it creates exists already";
         return Err(Error::new(what, SUPPORTED_STATEMENTS));
     }
-    let mut plans: Vec<Explained> = serde_json::from_str(json).map_err(|error| not_understood(&error.to_string()))?;
-    match (plans.pop(), plans.len()) {
-        (Some(plan), 0) => Ok(plan),
-        (plan, others) => Err(Error::new(
-            format!("rules rewrite the statement into {} statements", others + usize::from(plan.is_some())),
+    let plans: Vec<Explained> = serde_json::from_str(json).map_err(|error| not_understood(&error.to_string()))?;
+    <[Explained; 1]>::try_from(plans).map(|[plan]| plan).map_err(|plans| {
+        Error::new(
+            format!("rules rewrite the statement into {} statements", plans.len()),
             "pg_timing compares runs of one plan: use a table without such a rule, or run the rule's statement directly",
-        )),
-    }
+        )
+    })
 }
 
 /// Parses the JSON of EXPLAIN with SUMMARY and returns the planning time in ms.
