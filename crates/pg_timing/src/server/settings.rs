@@ -1,6 +1,6 @@
 //! A session that only reads: the server's settings, the extensions that pg_timing uses, and the figures of pg_fast_timing.
 
-use crate::error::{Error, SqlState};
+use crate::error::{Error, SqlState, require};
 use crate::report::FastTiming;
 use crate::server::connection::{Connection, Output, Rows};
 use crate::server::own_sql;
@@ -88,8 +88,8 @@ pub struct Role {
 /// Facts about the server and this session.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
-    /// version number, like 180006
-    pub number: i32,
+    /// major version, like 18
+    pub major: i32,
     /// version, like `18.6`
     pub version: String,
     /// database and address
@@ -105,7 +105,7 @@ pub struct Server {
 impl Server {
     /// Reads the facts. pg_fast_timing does not count the session's next queries.
     pub fn of(session: &mut Session) -> Result<Server, Error> {
-        let number = session.connection.server_version();
+        let major = session.connection.server_version() / 10_000;
         let version = session.connection.supported_version()?;
         let name = session.connection.name();
         let settings: BTreeMap<_, _> = session.query(own_sql::ALL_SETTINGS)?.json();
@@ -116,33 +116,21 @@ impl Server {
         let role = session.objects::<Role>(own_sql::SESSION)?.pop().unwrap_or_default();
         let extension_objects = session.objects(own_sql::EXTENSION_OBJECTS)?;
         let other_settings = session.query(own_sql::OTHER_SETTINGS)?.values;
-        Ok(Server { number, version, name, settings, role, extension_objects, other_settings })
+        Ok(Server { major, version, name, settings, role, extension_objects, other_settings })
     }
 
-    /// Returns the qualified name of an extension's view or function. `None` if the extension is not installed in this database,
-    /// or if another role could replace it.
-    pub fn extension_object(&self, name: &str) -> Option<String> {
-        let object = self.extension_objects.iter().find(|object| object.name == name)?;
-        self.unsafe_object(name).is_none().then(|| format!("{}.{name}", object.schema))
-    }
-
-    /// Returns why an extension's view or function is not used although it is installed.
-    pub fn unsafe_object(&self, name: &str) -> Option<Error> {
+    /// Returns the qualified name of an extension's view or function. `None` if the extension is not installed in this database. It is
+    /// an error if another role could replace it.
+    pub fn extension_object(&self, name: &str) -> Result<Option<String>, Error> {
         // A view and its function have the same name. Whoever owns one of them can replace it.
-        let mut objects = self.extension_objects.iter().filter(|object| object.name == name);
-        let (object, owner) = objects.find_map(|object| Some((object, object.other_owner.as_ref()?)))?;
-        Some(Error::new(
-            format!(
-                "the role {owner} owns {name}, its extension or its schema {}, and could put other code in its place",
-                object.schema
-            ),
-            "connect to a database that a superuser owns, for example -d postgres, and CREATE EXTENSION there as a superuser",
-        ))
-    }
-
-    /// Returns the major version, like 18.
-    pub fn major(&self) -> i32 {
-        self.number / 10_000
+        let objects: Vec<_> = self.extension_objects.iter().filter(|object| object.name == name).collect();
+        let other_owner = objects.iter().find_map(|object| Some((object.other_owner.as_ref()?, &object.schema)));
+        let why = other_owner.map_or(String::new(), |(owner, schema)| {
+            format!("the role {owner} owns {name}, its extension or its schema {schema}, and could put other code in its place")
+        });
+        let hint = "connect to a database that a superuser owns, for example -d postgres, and CREATE EXTENSION there as a superuser";
+        require(other_owner.is_none(), why, hint)?;
+        Ok(objects.first().map(|object| format!("{}.{name}", object.schema)))
     }
 
     /// Returns the value of a setting, if the server has it.
@@ -175,11 +163,6 @@ impl Server {
             && self.sampled_plans() > 0.0
     }
 
-    /// Returns whether auto_explain's timing reads the clock for each node call, so that its cost is in the present times.
-    pub fn reads_clock_for_plans(&self) -> bool {
-        self.times_plans() && !self.fast_timing()
-    }
-
     /// Returns the share of statements that auto_explain times, if it times any.
     pub fn sampled_plans(&self) -> f64 {
         self.number_in("auto_explain.sample_rate").unwrap_or(1.0)
@@ -202,7 +185,7 @@ pub fn set_hint(name: &str, value: &str) -> String {
 pub fn fast_timing_info(connection: &mut Connection) -> Result<Option<FastTiming>, Error> {
     let mut session = Session::new(connection);
     let server = Server::of(&mut session)?;
-    let Some(function) = server.extension_object("pg_fast_timing_info") else { return Ok(None) };
+    let Ok(Some(function)) = server.extension_object("pg_fast_timing_info") else { return Ok(None) };
     Ok(session.objects(&own_sql::rows_of(&function))?.pop())
 }
 

@@ -70,14 +70,14 @@ pub const TABLES: &str = "tables";
 /// Returns the statistics that are read before and after the window: each part with a query of one row of numbers. The column
 /// `reset` is the time of the last reset. The statistics of functions have none, so only a smaller number shows a reset.
 pub fn statistics(server: &Server) -> Vec<(&'static str, String)> {
-    let object = |name| server.extension_object(name);
+    let object = |name| server.extension_object(name).ok().flatten();
     // Sessions of other users are visible only to superusers and to pg_monitor. For others, the type of a session is hidden, too.
     // A statement that waits for a lock makes no calls of plan nodes, and some kinds of statements have none.
     let mut parts = vec![
         (SESSIONS, own_sql::SESSIONS.into()),
         (ACTIVITY, own_sql::DATABASES.into()),
-        (IO, if server.major() == 15 { own_sql::WRITES_OF_15 } else { own_sql::IO }.into()),
-        (WAL, if server.major() < 18 { own_sql::WAL_UNTIL_17 } else { own_sql::WAL_IO }.into()),
+        (IO, if server.major == 15 { own_sql::WRITES_OF_15 } else { own_sql::IO }.into()),
+        (WAL, if server.major < 18 { own_sql::WAL_UNTIL_17 } else { own_sql::WAL_IO }.into()),
         (FUNCTIONS, own_sql::FUNCTION_CALLS.into()),
     ];
     // A plan that returns n rows to a client has at least n calls, and one call if it returns no rows. Utility statements such as

@@ -156,24 +156,23 @@ fn counted_per_s(facts: &Facts) -> Result<f64, Error> {
 /// Returns a gap if pg_fast_timing does not count the statements that log_timing times. It counts those that have instrumentation,
 /// and those of its setting.
 fn check_settings(server: &Server) -> Result<(), Error> {
-    let Some(count_calls) = server.setting(COUNT_CALLS) else {
-        return Err(Error::new("pg_fast_timing is not loaded", EXPERIMENT));
-    };
-    if let Some(error) = server.unsafe_object("pg_fast_timing_info") {
-        return Err(error);
-    }
+    let no_library = || Error::new("pg_fast_timing is not loaded", EXPERIMENT);
+    let count_calls = server.setting(COUNT_CALLS).ok_or_else(no_library)?;
     require(
-        server.extension_object("pg_fast_timing_info").is_some(),
+        server.extension_object("pg_fast_timing_info")?.is_some(),
         "this database does not have the extension pg_fast_timing",
         "run in this database: CREATE EXTENSION pg_fast_timing",
     )?;
     let is_relevant = |setting: &&String| OTHER_SETTINGS.iter().any(|name| setting.starts_with(name));
-    if let Some(setting) = server.other_settings.iter().find(is_relevant) {
-        return Err(Error::new(
-            format!("sessions override {setting}, so pg_fast_timing may not count their statements"),
-            "remove this setting from the role or database: ALTER ROLE ... RESET, or ALTER DATABASE ... RESET",
-        ));
-    }
+    let other = server.other_settings.iter().find(is_relevant);
+    require(
+        other.is_none(),
+        format!(
+            "sessions override {}, so pg_fast_timing may not count their statements",
+            other.map_or("", |other| other)
+        ),
+        "remove this setting from the role or database: ALTER ROLE ... RESET, or ALTER DATABASE ... RESET",
+    )?;
     let why = format!("{FAST_TIMING_METHOD} is off, so pg_fast_timing counts nothing");
     require(!server.is(FAST_TIMING_METHOD, "off"), why, set_hint(FAST_TIMING_METHOD, "'auto'"))?;
     let times_nested = server.is("auto_explain.log_nested_statements", "on");
@@ -209,7 +208,8 @@ fn call_ns(clocks: &Clocks) -> Option<(f64, f64)> {
 /// its next statement only after the last one: what took a second takes 1 + needed seconds.
 pub fn share(facts: &Facts, (low, high): (f64, f64)) -> (f64, f64) {
     let most = facts.clocks.cpus().unwrap_or(f64::INFINITY);
-    let is_timed = facts.server.reads_clock_for_plans();
+    // The cost is in the present times.
+    let is_timed = facts.server.times_plans() && !facts.server.fast_timing();
     let low = if is_timed { low } else { low / (1.0 + low) }.min(most);
     (low, high.min(most).max(low))
 }

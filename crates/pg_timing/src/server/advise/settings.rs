@@ -145,18 +145,18 @@ fn io_events(facts: &Facts) -> Result<Events, Error> {
     let cost = &facts.clocks.read;
     let io = |name: &str| facts.counts.growth(IO, name);
     let temporary = facts.counts.growth(ACTIVITY, "temp_bytes")? / BLOCK;
-    let events = if facts.server.major() == 15 {
+    let events = if facts.server.major == 15 {
         let (read, written) = (facts.counts.growth(ACTIVITY, "blks_read")?, io("writes")?);
         let all = read + written + io("backend")?;
         facts.counted(all, (read + written) * READS, all * READS, cost)
     } else {
         let (reads, extends, writebacks) = (io("reads")?, io("extends")?, io("writebacks")?);
         let single = io("writes")? + io("fsyncs")?;
-        let combined = match facts.server.major() {
+        let combined = match facts.server.major {
             17 => reads / (facts.server.number_in("io_combine_limit").unwrap_or(128.0) * 1024.0 / BLOCK).max(1.0),
             _ => reads,
         };
-        let per_read = if facts.server.major() >= 18 { READS_WITH_WAIT } else { READS };
+        let per_read = if facts.server.major >= 18 { READS_WITH_WAIT } else { READS };
         facts.counted(
             reads + extends + writebacks + single,
             (combined + single + extends / EXTENDED_AT_ONCE + writebacks / WRITTEN_BACK_AT_ONCE) * READS,
@@ -239,16 +239,13 @@ pub fn track_planning(facts: &Facts) -> Option<SettingAdvice> {
 /// Returns the growth of a number of pg_stat_statements, and the reason why it may be a lower bound.
 pub fn growth(facts: &Facts, name: &str) -> Result<(f64, Option<Error>), Error> {
     let server = &facts.server;
-    if let Some(error) = server.unsafe_object("pg_stat_statements") {
-        return Err(error);
-    }
+    let is_installed = server.extension_object("pg_stat_statements")?.is_some();
     let hint = match server.setting("pg_stat_statements.track") {
         Some(_) => "run in this database: CREATE EXTENSION pg_stat_statements",
         None => {
             "add pg_stat_statements to shared_preload_libraries, restart the server, and run: CREATE EXTENSION pg_stat_statements"
         }
     };
-    let is_installed = server.extension_object("pg_stat_statements").is_some();
     require(is_installed, "the database has no pg_stat_statements", hint)?;
     for (setting, value, usual) in
         [("pg_stat_statements.track", "none", "'top'"), ("compute_query_id", "off", "'auto'")]

@@ -61,7 +61,7 @@ fn facts(ns: Option<f64>, reads_per_s: f64, more: &[(&str, &str)]) -> Facts {
     };
     Facts {
         server: Server {
-            number: 180_006,
+            major: 18,
             version: "18.6".into(),
             name: "shop at /run/postgresql:5432".into(),
             settings: settings.collect(),
@@ -214,7 +214,7 @@ fn a_loaded_library_needs_no_restart() {
 #[test]
 fn advice_on_timing_clock_source() {
     let mut facts = facts(Some(22.0), 0.0, &[("timing_clock_source", "auto (tsc)")]);
-    facts.server.number = 190_000;
+    facts.server.major = 19;
     assert_eq!(
         setting(&report(&facts, false), "timing_clock_source").advice,
         Action::Unknown,
@@ -250,7 +250,7 @@ fn advice_on_timing_clock_source() {
 /// Returns the report about a PostgreSQL 19 with this setting, on a host with these findings and read costs.
 fn on_a_host(setting: &str, findings: Vec<Finding>, system_ns: f64, tsc_ns: f64) -> AdviseReport {
     let mut facts = facts(Some(22.0), 0.0, &[("timing_clock_source", setting)]);
-    facts.server.number = 190_000;
+    facts.server.major = 19;
     let clock = |name: &str, ns| ClockReport { name: name.into(), read_ns: Some(ns), ..ClockReport::default() };
     let mut here = crate::report::Report::empty(crate::report::Origin::Measured, "");
     here.tsc.usable = Some(true);
