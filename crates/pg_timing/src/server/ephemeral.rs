@@ -8,12 +8,14 @@ use crate::error::Error;
 use crate::human::reason;
 use crate::server::connection::Target;
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::FdFlags;
+use rustix::process::{Pid, Signal, getpid, getppid, kill_process, kill_process_group, test_kill_process_group};
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::Read;
-use std::os::fd::{AsFd, AsRawFd};
+use std::io::{ErrorKind, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -87,7 +89,7 @@ impl Ephemeral {
 impl Drop for Ephemeral {
     fn drop(&mut self) {
         // At once (SIGQUIT), because the data is not needed.
-        end(&mut self.server, libc::SIGQUIT);
+        end(&mut self.server, Signal::QUIT);
     }
 }
 
@@ -105,7 +107,7 @@ fn start_server(installation: &Installation, folder: &Folder, is_over: &dyn Fn()
     initdb.args(["-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--locale=C", "--no-sync", "-D"]).arg(&data);
     // A full disk has no space for a log. The messages fit into a pipe.
     let mut initdb = initdb.stderr(Stdio::piped()).spawn().map_err(failed)?;
-    wait(&mut initdb, libc::SIGTERM, is_over, || false)?;
+    wait(&mut initdb, Signal::TERM, is_over, || false)?;
     if !initdb.wait().map_err(failed)?.success() {
         return Err(error_message(&written(initdb.stderr.take())));
     }
@@ -117,7 +119,7 @@ fn start_server(installation: &Installation, folder: &Folder, is_over: &dyn Fn()
     let mut server = server.stderr(folder.log.try_clone().map_err(failed)?).spawn().map_err(failed)?;
     // Its messages are in English, because its environment has LC_ALL=C and the cluster has this locale.
     let is_ready = || end_of(&folder.log).contains("database system is ready to accept connections");
-    match wait(&mut server, libc::SIGQUIT, is_over, is_ready)? {
+    match wait(&mut server, Signal::QUIT, is_over, is_ready)? {
         true => Ok(server),
         false => Err(error_message(&end_of(&folder.log))),
     }
@@ -136,7 +138,7 @@ fn written(pipe: Option<impl Read + AsFd>) -> String {
 /// signal.
 fn wait(
     program: &mut Child,
-    signal: libc::c_int,
+    signal: Signal,
     is_over: &dyn Fn() -> bool,
     is_done: impl Fn() -> bool,
 ) -> Result<bool, String> {
@@ -155,18 +157,15 @@ fn wait(
 
 /// Ends a program with a signal, and waits for the processes that it started, because they still remove shared memory. SIGKILL ends
 /// all of them at once.
-fn end(program: &mut Child, signal: libc::c_int) {
-    let group = program.id() as libc::pid_t;
-    let start = Instant::now();
+fn end(program: &mut Child, signal: Signal) {
+    // The process group has the number of the program.
+    let (group, start) = (Pid::from_child(program), Instant::now());
     if let Ok(None) = program.try_wait() {
-        // SAFETY: a child of this process, which has not been waited for. The call only sends a signal.
-        unsafe { libc::kill(group, signal) };
+        _ = kill_process(group, signal);
     }
-    // SAFETY: as above. Signal 0 only asks whether the process group, which has the number of the program, still exists.
-    while matches!(program.try_wait(), Ok(None)) || unsafe { libc::kill(-group, 0) } == 0 {
-        if signal == libc::SIGKILL || start.elapsed() > END_LIMIT {
-            // SAFETY: as above.
-            unsafe { libc::kill(-group, libc::SIGKILL) };
+    while matches!(program.try_wait(), Ok(None)) || test_kill_process_group(group).is_ok() {
+        if signal == Signal::KILL || start.elapsed() > END_LIMIT {
+            _ = kill_process_group(group, Signal::KILL);
             _ = program.wait();
             return;
         }
@@ -348,21 +347,18 @@ impl Folder {
             // This also removes root's groups.
             command.uid(user.uid).gid(user.gid);
         }
-        let (log, parent) = (self.log.as_raw_fd(), std::process::id() as libc::pid_t);
-        // SAFETY: the closure only makes system calls, which are allowed between fork and exec. It runs after the change of the user,
-        // which would remove the signal.
+        let (log, parent) = (self.log.as_raw_fd(), Some(getpid()));
+        // SAFETY: the closure only makes system calls, which are allowed between fork and exec, and the log is open. It runs after the
+        // change of the user, which would remove the signal.
         unsafe {
             command.pre_exec(move || {
                 rustix::process::setsid()?;
                 // All processes of the server inherit the locked log, so nobody removes the folder before they end.
-                let mut is_done = libc::fcntl(log, libc::F_SETFD, 0) == 0;
+                rustix::io::fcntl_setfd(BorrowedFd::borrow_raw(log), FdFlags::empty())?;
                 #[cfg(target_os = "linux")]
-                {
-                    is_done &= libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGQUIT) == 0;
-                }
+                rustix::process::set_parent_process_death_signal(Some(Signal::QUIT))?;
                 // This program may have died before the call.
-                is_done &= libc::getppid() == parent;
-                if is_done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+                if getppid() == parent { Ok(()) } else { Err(ErrorKind::NotFound.into()) }
             });
         }
         command
@@ -372,7 +368,7 @@ impl Folder {
     /// the time limit. `stop` ends it at once.
     fn output(&self, program: &Path, option: &str, stop: &AtomicBool) -> Option<String> {
         let mut program = self.command(program).arg(option).stdout(Stdio::piped()).spawn().ok()?;
-        wait(&mut program, libc::SIGKILL, &until(stop, PRINT_LIMIT), || false).ok()?;
+        wait(&mut program, Signal::KILL, &until(stop, PRINT_LIMIT), || false).ok()?;
         program.wait().ok()?.success().then(|| written(program.stdout.take()).trim().to_string())
     }
 }

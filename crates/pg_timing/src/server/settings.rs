@@ -2,7 +2,7 @@
 
 use crate::error::{Error, SqlState, require};
 use crate::report::FastTiming;
-use crate::server::connection::{Connection, Output, Rows};
+use crate::server::connection::{Connection, Rows};
 use crate::server::own_sql;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -49,7 +49,7 @@ impl<'a> Session<'a> {
         self.connection.begin("READ ONLY", LIMIT)?;
         self.connection.execute(own_sql::USUAL_PLANNER)?;
         self.quiet.iter().try_for_each(|sql| self.connection.execute(sql))?;
-        self.connection.run(sql, Output::Keep)
+        self.connection.run(sql)
     }
 }
 

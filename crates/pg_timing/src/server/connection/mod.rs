@@ -4,7 +4,7 @@
 mod libpq;
 mod statement;
 
-pub use statement::{Output, Rows};
+pub use statement::Rows;
 
 use crate::error::{Error, SqlState, one_line};
 use clap::{Args, ValueHint};

@@ -21,14 +21,6 @@ const CANCEL_INTERVAL: Duration = Duration::from_millis(500);
 /// The last request is sent after 5 s. Sorts and JIT compilation can delay the end of a statement.
 const MAX_REQUESTS: u32 = 10;
 
-/// Whether rows are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
-    Keep,
-    /// counted and discarded
-    Discard,
-}
-
 /// Rows of one text column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
@@ -56,8 +48,18 @@ impl Rows {
 }
 
 impl Connection {
+    /// Runs one statement, and keeps its rows.
+    pub fn run(&mut self, sql: &str) -> Result<Rows, Error> {
+        self.run_and(true, sql)
+    }
+
+    /// Runs one statement, and discards its rows.
+    pub fn execute(&mut self, sql: &str) -> Result<(), Error> {
+        self.run_and(false, sql).map(|_| ())
+    }
+
     /// Runs one statement and waits for its end. If the user stops it or the time limit is over, the statement is canceled.
-    pub fn run(&mut self, sql: &str, output: Output) -> Result<Rows, Error> {
+    pub fn run_and(&mut self, keep: bool, sql: &str) -> Result<Rows, Error> {
         let text = c_text(sql)?;
         if let Some(error) = &self.final_error {
             return Err(error.clone());
@@ -78,7 +80,7 @@ impl Connection {
         while let Some(result) = self.next_result(&mut watch)? {
             let status = result.number(self.pq.PQresultStatus);
             match (&mut rows, status) {
-                (Ok(rows), code::TUPLES_OK | code::SINGLE_TUPLE) => bytes += result.add_to(rows, output),
+                (Ok(rows), code::TUPLES_OK | code::SINGLE_TUPLE) => bytes += result.add_to(rows, keep),
                 (Err(_), _) | (_, code::COMMAND_OK | code::EMPTY_QUERY) => {}
                 (Ok(_), _) => rows = Err(result.error((!self.hides_statements).then_some(sql))),
             }
@@ -115,11 +117,6 @@ impl Connection {
         Ok((!result.is_null()).then_some(QueryResult { pq: self.pq, result }))
     }
 
-    /// Runs a statement without rows.
-    pub fn execute(&mut self, sql: &str) -> Result<(), Error> {
-        self.run(sql, Output::Discard).map(|_| ())
-    }
-
     /// Begins a transaction, `READ ONLY` or `READ WRITE`, with an empty search_path and a time limit for each statement.
     pub fn begin(&mut self, mode: &str, limit: Duration) -> Result<(), Error> {
         self.execute(&own_sql::begin(mode))?;
@@ -129,14 +126,14 @@ impl Connection {
 
     /// Ends the transaction, also after an error.
     pub fn roll_back<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
-        let end = self.run_always(own_sql::ROLLBACK);
-        result.and_then(|value| end.map(|_| value))
+        let end = self.execute_always(own_sql::ROLLBACK);
+        result.and_then(|value| end.map(|()| value))
     }
 
     /// Runs a statement that ends or removes something, also after Ctrl-C.
-    pub fn run_always(&mut self, sql: &str) -> Result<Rows, Error> {
+    pub fn execute_always(&mut self, sql: &str) -> Result<(), Error> {
         let ignores_stop = std::mem::replace(&mut self.ignores_stop, true);
-        let result = self.run(sql, Output::Discard);
+        let result = self.execute(sql);
         self.ignores_stop = ignores_stop;
         result
     }
@@ -248,7 +245,7 @@ impl QueryResult {
     }
 
     /// Adds the rows of this result. Returns the memory that they take, in bytes.
-    fn add_to(&self, rows: &mut Rows, output: Output) -> usize {
+    fn add_to(&self, rows: &mut Rows, keep: bool) -> usize {
         let count = self.number(self.pq.PQntuples);
         rows.count += u64::try_from(count).unwrap_or(0);
         // SAFETY: the result is not NULL. libpq checks the indexes, and returns NULL if there is no column.
@@ -258,7 +255,7 @@ impl QueryResult {
                 _ => None,
             }
         };
-        let kept = if output == Output::Keep { count } else { 0 };
+        let kept = if keep { count } else { 0 };
         let before = rows.values.len();
         rows.values.extend((0..kept).filter_map(value));
         rows.values[before..].iter().map(|value| size_of::<String>() + value.len()).sum()

@@ -6,7 +6,7 @@
 use super::script::explain_analyze;
 use super::session::RunSession;
 use super::subject::Subject;
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::human::duration;
 use crate::plan::Plan;
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
@@ -117,13 +117,9 @@ impl Runs {
 
     /// Returns the plan, or an error if it differs from the plans of the other runs: only equal plans can be compared.
     fn checked(&self, plan: Plan) -> Result<Plan, Error> {
-        match self.reported.first().is_some_and(|first| first.shape != plan.shape) {
-            true => Err(Error::new(
-                "the plan changes from run to run",
-                "only runs of the same plan can be compared: run ANALYZE on the tables, or wait for autovacuum",
-            )),
-            false => Ok(plan),
-        }
+        let is_same = self.reported.first().is_none_or(|first| first.shape == plan.shape);
+        let hint = "only runs of the same plan can be compared: run ANALYZE on the tables, or wait for autovacuum";
+        require(is_same, "the plan changes from run to run", hint).map(|()| plan)
     }
 
     /// Adds the runs of one round.

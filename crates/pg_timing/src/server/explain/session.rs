@@ -6,7 +6,7 @@ use super::{NOT_ROLLED_BACK, RunOptions};
 use crate::error::{Error, SqlState};
 use crate::plan::unusable::{check_figures, check_run};
 use crate::plan::{Explained, Plan, Unusable};
-use crate::server::connection::{Connection, Output, Rows, SUPPORTED_SERVERS};
+use crate::server::connection::{Connection, Rows, SUPPORTED_SERVERS};
 use crate::server::own_sql::{self, MARK};
 use std::time::{Duration, Instant};
 
@@ -128,7 +128,7 @@ impl<'a> RunSession<'a> {
     }
 
     pub fn run(&mut self, sql: &str) -> Result<Rows, Error> {
-        self.connection.run(sql, Output::Keep)
+        self.connection.run(sql)
     }
 
     pub fn execute(&mut self, sql: &str) -> Result<(), Error> {
@@ -153,7 +153,7 @@ impl<'a> RunSession<'a> {
     fn run_own(&mut self, sql: &str) -> Result<(f64, Rows), Error> {
         self.in_rolled_back_transaction(Whose::Own, |session| {
             own_sql::ONE_PROCESS.iter().try_for_each(|sql| session.execute(sql))?;
-            session.timed(sql, Output::Keep)
+            session.timed(true, sql)
         })
     }
 
@@ -214,15 +214,15 @@ impl RunSession<'_> {
     /// Removes the statement that was prepared last.
     pub fn deallocate_last(&mut self) -> Result<(), Error> {
         let name = self.prepared.pop();
-        name.map_or(Ok(()), |name| self.connection.run_always(&format!("DEALLOCATE {MARK} {name}")).map(|_| ()))
+        name.map_or(Ok(()), |name| self.connection.execute_always(&format!("DEALLOCATE {MARK} {name}")))
     }
 }
 
 /// Runs with their times.
 impl RunSession<'_> {
-    fn timed(&mut self, sql: &str, output: Output) -> Result<(f64, Rows), Error> {
+    fn timed(&mut self, keep: bool, sql: &str) -> Result<(f64, Rows), Error> {
         let start = Instant::now();
-        let rows = self.connection.run(sql, output)?;
+        let rows = self.connection.run_and(keep, sql)?;
         Ok((start.elapsed().as_secs_f64() * 1e3, rows))
     }
 
@@ -251,7 +251,7 @@ impl RunSession<'_> {
             let mut planning_ms = |explain| parse_planning_ms(&session.run(explain)?.lines());
             let planning_ms = planning.map(&mut planning_ms).transpose()?;
             session.limit_statement()?;
-            let (client_ms, rows) = session.timed(sql, Output::Discard)?;
+            let (client_ms, rows) = session.timed(false, sql)?;
             Ok((client_ms, planning_ms, rows.count))
         })
     }
