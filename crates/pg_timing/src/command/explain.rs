@@ -12,7 +12,6 @@ use crate::plan::{Explained, Inputs, ServerClock, writer};
 use crate::report::{ExplainReport, Measured, PlanFormat, Report, SYSTEM, SkippedPlans};
 use crate::server::connection::Target;
 use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
-use crate::server::node_read;
 use clap::{Args, ValueEnum, ValueHint};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -221,12 +220,10 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, bool)>
         Some(script) => {
             explain(connection, &script, options, &mut show).and_then(|report| render_report(&report, arguments.format))
         }
-        None => {
-            node_read(connection).and_then(|read| classic(connection, read, options, &mut show)).and_then(|report| {
-                let page = || pages::of_classic(&report);
-                render(&report, || document::explain::classic(&report), page, arguments.format).ok_or_else(no_plan)
-            })
-        }
+        None => classic(connection, options, &mut show).and_then(|report| {
+            let page = || pages::of_classic(&report);
+            render(&report, || document::explain::classic(&report), page, arguments.format).ok_or_else(no_plan)
+        }),
     };
     show(1.0);
     Ok((output?, stop.load(Ordering::Relaxed)))

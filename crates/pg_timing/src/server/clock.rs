@@ -25,7 +25,7 @@ const SERVER_TIME: Nanos = Nanos::from_millis(1000.0);
 const ROWS: u32 = 50_000;
 
 /// The read costs of the server's clocks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Clocks {
     /// the clock of timestamps, in every version
     pub system: ReadCost,

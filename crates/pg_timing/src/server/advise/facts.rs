@@ -8,11 +8,13 @@ use crate::server::settings::{Server, Session};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The server, its clocks, and its statistics over the window.
+/// The server, its clocks, and its statistics before and after the window.
+#[derive(Default)]
 pub struct Facts {
     pub server: Server,
     pub clocks: Clocks,
-    pub counts: Counts,
+    pub before: Snapshot,
+    pub after: Snapshot,
     pub window_s: f64,
 }
 
@@ -54,6 +56,28 @@ impl Facts {
             high: (self.window_s > REPORT_DELAY_S).then(|| high / (self.window_s - REPORT_DELAY_S) * high_ns / 1e9),
         });
         Ok(Events { per_s: Some(events / self.window_s), share, gap: None })
+    }
+
+    /// Returns the growth of a number.
+    pub fn growth(&self, part: &str, name: &str) -> Result<f64, Error> {
+        let (before, after) = (self.before.number(part, name)?, self.after.number(part, name)?);
+        let reset = |snapshot: &Snapshot| snapshot.number(part, "reset").ok();
+        match after - before {
+            growth if growth > MAX_GROWTH => Err(not_plausible(name)),
+            growth if growth >= 0.0 && reset(&self.before) == reset(&self.after) => Ok(growth),
+            _ => Err(Error::new("the statistics were reset during the window", RUN_AGAIN)),
+        }
+    }
+
+    /// Returns the parts that the server refused, with its reasons.
+    pub fn refused(&self) -> BTreeMap<&'static str, &str> {
+        let both = self.before.0.iter().chain(&self.after.0);
+        both.filter_map(|(part, numbers)| Some((*part, numbers.as_ref().err()?.what.as_str()))).collect()
+    }
+
+    /// Returns a number after the window.
+    pub fn level(&self, part: &str, name: &str) -> Result<f64, Error> {
+        self.after.number(part, name)
     }
 }
 
@@ -135,44 +159,13 @@ fn not_plausible(name: &str) -> Error {
     Error::new(format!("the server's number of {name} is missing or not plausible"), RUN_AGAIN)
 }
 
-/// Two snapshots.
-#[derive(Clone, Debug, Default)]
-pub struct Counts {
-    pub before: Snapshot,
-    pub after: Snapshot,
-}
-
-impl Counts {
-    /// Returns the growth of a number.
-    pub fn growth(&self, part: &str, name: &str) -> Result<f64, Error> {
-        let (before, after) = (self.before.number(part, name)?, self.after.number(part, name)?);
-        let reset = |snapshot: &Snapshot| snapshot.number(part, "reset").ok();
-        match after - before {
-            growth if growth > MAX_GROWTH => Err(not_plausible(name)),
-            growth if growth >= 0.0 && reset(&self.before) == reset(&self.after) => Ok(growth),
-            _ => Err(Error::new("the statistics were reset during the window", RUN_AGAIN)),
-        }
-    }
-
-    /// Returns the parts that the server refused, with its reasons.
-    pub fn refused(&self) -> BTreeMap<&'static str, &str> {
-        let both = self.before.0.iter().chain(&self.after.0);
-        both.filter_map(|(part, numbers)| Some((*part, numbers.as_ref().err()?.what.as_str()))).collect()
-    }
-
-    /// Returns a number of the second snapshot.
-    pub fn level(&self, part: &str, name: &str) -> Result<f64, Error> {
-        self.after.number(part, name)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn counts(before: &[(&str, f64)], after: &[(&str, f64)]) -> Counts {
-        Counts { before: Snapshot::of("io", before), after: Snapshot::of("io", after) }
+    fn counts(before: &[(&str, f64)], after: &[(&str, f64)]) -> Facts {
+        Facts { before: Snapshot::of("io", before), after: Snapshot::of("io", after), ..Facts::default() }
     }
 
     #[test]
@@ -182,7 +175,7 @@ mod tests {
         assert!(counts.growth("io", "writes").is_err() && counts.growth("wal", "reads").is_err());
         assert_eq!(counts.level("io", "reads"), Ok(4.0));
         let after = Snapshot([("io", Err(Error::new("permission denied", NEEDS_MONITOR)))].into());
-        assert_eq!(Counts { after, ..counts }.refused(), [("io", "permission denied")].into());
+        assert_eq!(Facts { after, ..counts }.refused(), [("io", "permission denied")].into());
     }
 
     #[test]
@@ -190,7 +183,7 @@ mod tests {
         for text in ["1e300", "1e400", "\"inf\"", "\"NaN\"", "-5", "", "0x10", "null", &"9".repeat(400)] {
             let rows = serde_json::from_str(&format!("[{{\"reads\": {text}}}]")).unwrap_or_default();
             let after = Snapshot([("io", Ok(plausible(rows)))].into());
-            let counts = Counts { before: Snapshot::of("io", &[("reads", 1.0)]), after };
+            let counts = Facts { after, ..counts(&[("reads", 1.0)], &[]) };
             let why = Err(not_plausible("reads"));
             assert_eq!((counts.growth("io", "reads"), counts.level("io", "reads")), (why.clone(), why), "{text}");
         }

@@ -105,7 +105,7 @@ fn from_counts(
 
 /// Returns the most important reason why there can be calls that are not counted, or why the count says nothing.
 fn doubt(facts: &Facts, per_s: f64) -> Option<Error> {
-    let seconds = session_s(&facts.counts, "running");
+    let seconds = session_s(facts, "running");
     // So long that a statement of the same length is likely to begin and end in it.
     let window = (2.0 * seconds).ceil().clamp(60.0, LONGEST_WINDOW_S);
     let checks = || {
@@ -115,7 +115,7 @@ fn doubt(facts: &Facts, per_s: f64) -> Option<Error> {
             format!("use a window in which the statement ends: pg_timing advise --window {window:.0}"),
         )?;
         let why = "other users may run long statements, which this user may not see";
-        require(!has_hidden_sessions(&facts.counts), why, NEEDS_MONITOR)?;
+        require(!has_hidden_sessions(facts), why, NEEDS_MONITOR)?;
         require(per_s >= FEW_PER_S, format!("almost nothing ran ({per_s:.1} node calls per second)"), WHILE_BUSY)
     };
     checks().err()
@@ -125,7 +125,7 @@ fn doubt(facts: &Facts, per_s: f64) -> Option<Error> {
 /// each changed row. Rows that a scan has read do not count as calls, because the scan may filter most of them.
 fn lower_bound(facts: &Facts, Error { what, hint, .. }: Error) -> Result<Events, Error> {
     // The higher of the two lower bounds counts. Without pg_monitor the first one contains only this user's statements.
-    let of_tables = facts.counts.growth(TABLES, "asked");
+    let of_tables = facts.growth(TABLES, "asked");
     let bounds = [settings::growth(facts, "asked").map(|(asked, _)| asked), of_tables.clone()];
     let Some(calls) = bounds.into_iter().flatten().reduce(f64::max) else {
         return Err(of_tables.err().unwrap_or_else(|| Error::new("not counted", RUN_AGAIN)));
@@ -139,9 +139,9 @@ fn lower_bound(facts: &Facts, Error { what, hint, .. }: Error) -> Result<Events,
 /// pg_fast_timing does not count exactly these.
 fn counted_per_s(facts: &Facts) -> Result<f64, Error> {
     check_settings(&facts.server)?;
-    let is_loaded = facts.counts.level(COUNTERS, "of_server")? > 0.0;
+    let is_loaded = facts.level(COUNTERS, "of_server")? > 0.0;
     require(is_loaded, "pg_fast_timing is not in shared_preload_libraries", EXPERIMENT)?;
-    let (calls, failed) = (facts.counts.growth(COUNTERS, "node_calls")?, facts.counts.growth(COUNTERS, "failed")?);
+    let (calls, failed) = (facts.growth(COUNTERS, "node_calls")?, facts.growth(COUNTERS, "failed")?);
     let why = format!("pg_fast_timing did not count {failed} statements, because the server timed them");
     require(failed == 0.0, why, set_hint(FAST_TIMING_METHOD, "'auto'"))?;
     // Sessions can change the settings for themselves, which no catalog shows. Then the count is lower than this bound.

@@ -16,7 +16,7 @@ use crate::report::{
 use crate::server::clock::Clocks;
 use crate::server::connection::Connection;
 use crate::server::settings::{Server, Session};
-use facts::{Counts, Facts, SESSIONS, STATEMENTS, Snapshot, statistics};
+use facts::{Facts, SESSIONS, STATEMENTS, Snapshot, statistics};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use timing_clock::Nanos;
@@ -76,7 +76,7 @@ fn observe(
     // Ctrl-C ends only the window. The second snapshot is still needed.
     session.connection.ignore_stop();
     let after = Snapshot::take(session, &parts)?;
-    Ok(Facts { server, clocks, counts: Counts { before, after }, window_s })
+    Ok(Facts { server, clocks, before, after, window_s })
 }
 
 /// Returns the report with the advice and the verdict.
@@ -169,29 +169,29 @@ pub fn host_findings(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Returns whether there are sessions at the end of the window whose statements this user may not see.
-pub fn has_hidden_sessions(counts: &Counts) -> bool {
-    counts.level(SESSIONS, "hidden").map_or(true, |hidden| hidden > 0.0)
+pub fn has_hidden_sessions(facts: &Facts) -> bool {
+    facts.level(SESSIONS, "hidden").map_or(true, |hidden| hidden > 0.0)
 }
 
 /// Returns the longest time of a `running` statement at the end of the window, or of the `oldest` transaction, in s.
-pub fn session_s(counts: &Counts, name: &str) -> f64 {
+pub fn session_s(facts: &Facts, name: &str) -> f64 {
     // Longer than 30 years is not plausible.
-    counts.level(SESSIONS, name).ok().filter(|seconds| *seconds < 1e9).unwrap_or(0.0)
+    facts.level(SESSIONS, name).ok().filter(|seconds| *seconds < 1e9).unwrap_or(0.0)
 }
 
 /// Returns one line for each kind of missing events.
 pub fn not_seen(facts: &Facts) -> Vec<String> {
-    let Facts { server, counts, window_s, .. } = facts;
+    let Facts { server, window_s, .. } = facts;
     let mut lines = Vec::new();
-    lines.extend(counts.refused().into_iter().map(|(part, why)| format!("the statistics of {part}: {why}")));
+    lines.extend(facts.refused().into_iter().map(|(part, why)| format!("the statistics of {part}: {why}")));
     // Transactions report only at their end.
-    let oldest_s = session_s(counts, "oldest");
+    let oldest_s = session_s(facts, "oldest");
     if oldest_s > *window_s {
         lines.push(format!("running transactions, the oldest for {oldest_s:.0} s: they report at their end"));
-    } else if has_hidden_sessions(counts) {
+    } else if has_hidden_sessions(facts) {
         lines.push("transactions of other users that started before the window: needs pg_monitor".into());
     }
-    if !server.role.monitor && counts.level(STATEMENTS, "hidden").is_ok_and(|hidden| hidden > 0.0) {
+    if !server.role.monitor && facts.level(STATEMENTS, "hidden").is_ok_and(|hidden| hidden > 0.0) {
         lines.push("statement texts of other users in pg_stat_statements: needs pg_monitor".into());
     }
     if server.is("track_counts", "off") {

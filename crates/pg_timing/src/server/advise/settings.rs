@@ -108,7 +108,7 @@ pub fn conclude(
 }
 
 fn transactions(facts: &Facts) -> Result<f64, Error> {
-    facts.counts.growth(ACTIVITY, "transactions")
+    facts.growth(ACTIVITY, "transactions")
 }
 
 /// `track_io_timing`: the server times each read and write of blocks. Several blocks can be timed together, and 15 also counts new
@@ -119,7 +119,7 @@ pub fn track_io_timing(facts: &Facts) -> Option<SettingAdvice> {
 
 /// `track_wal_io_timing`: the server times each write and sync of WAL.
 pub fn track_wal_io_timing(facts: &Facts) -> Option<SettingAdvice> {
-    switch(facts, "track_wal_io_timing", pairs(facts, facts.counts.growth(WAL, "operations")))
+    switch(facts, "track_wal_io_timing", pairs(facts, facts.growth(WAL, "operations")))
 }
 
 /// Returns events with two reads of the clock each.
@@ -143,10 +143,10 @@ fn timed(facts: &Facts, setting: SettingAdvice, events: Result<Events, Error>) -
 /// Returns the reads and writes with bounds on their clock reads.
 fn io_events(facts: &Facts) -> Result<Events, Error> {
     let cost = &facts.clocks.read;
-    let io = |name: &str| facts.counts.growth(IO, name);
-    let temporary = facts.counts.growth(ACTIVITY, "temp_bytes")? / BLOCK;
+    let io = |name: &str| facts.growth(IO, name);
+    let temporary = facts.growth(ACTIVITY, "temp_bytes")? / BLOCK;
     let events = if facts.server.major == 15 {
-        let (read, written) = (facts.counts.growth(ACTIVITY, "blks_read")?, io("writes")?);
+        let (read, written) = (facts.growth(ACTIVITY, "blks_read")?, io("writes")?);
         let all = read + written + io("backend")?;
         facts.counted(all, (read + written) * READS, all * READS, cost)
     } else {
@@ -175,7 +175,7 @@ pub fn track_functions(facts: &Facts) -> Option<SettingAdvice> {
     let value = facts.server.setting(NAME)?;
     let on = value != "none";
     let calls = match on {
-        true => facts.counts.growth(FUNCTIONS, "calls"),
+        true => facts.growth(FUNCTIONS, "calls"),
         false => Err(Error::new("calls are counted only while track_functions is on", set_hint(NAME, "'pl'"))),
     };
     let others = (facts.server.role.databases > 1)
@@ -252,10 +252,10 @@ pub fn growth(facts: &Facts, name: &str) -> Result<(f64, Option<Error>), Error> 
     {
         require(!server.is(setting, value), format!("{setting} is {value}"), set_hint(setting, usual))?;
     }
-    let growth = facts.counts.growth(STATEMENTS, name)?;
+    let growth = facts.growth(STATEMENTS, name)?;
     const UTILITY: &str = "pg_stat_statements.track_utility";
     let more = require(
-        facts.counts.growth(STATEMENTS, "dealloc")? == 0.0,
+        facts.growth(STATEMENTS, "dealloc")? == 0.0,
         "pg_stat_statements removed statements during the window",
         "run: ALTER SYSTEM SET pg_stat_statements.max = 20000; then restart the server",
     )

@@ -14,7 +14,8 @@ pub use scan::{Kind as TokenKind, Tokens};
 pub use script::Script;
 
 use crate::error::Error;
-use crate::report::{ClassicReport, ExplainReport, PlanFormat, PlanSource, ReadCost};
+use crate::report::{ClassicReport, ExplainReport, PlanFormat, PlanSource};
+use crate::server::clock::node_read;
 use crate::server::connection::Connection;
 use crate::server::own_sql;
 use script::{explain as explain_sql, explain_analyze};
@@ -67,13 +68,13 @@ pub fn explain(
 }
 
 /// Runs the classic test: count rows, with and without EXPLAIN ANALYZE. It needs no table and writes nothing, so it runs on
-/// any server, including a standby. `read` is the measured cost of one read of the server's clock.
+/// any server, including a standby.
 pub fn classic(
     connection: &mut Connection,
-    read: ReadCost,
     options: RunOptions,
     progress: &mut dyn FnMut(f64),
 ) -> Result<ClassicReport, Error> {
+    let read = node_read(connection)?;
     let options = RunOptions { time: options.time / 2, ..options };
     let mut run_half = |sql: &str, done_before: f64| -> Result<ExplainReport, Error> {
         let script = Script::new(&[sql], &[])?;
