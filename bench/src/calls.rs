@@ -48,7 +48,7 @@ fn contains(row: &Value, has_call: bool) -> Option<bool> {
     let timed_call_ns = number("timed_call_ns").filter(|_| has_call);
     let system_ns = number("system_read_ns").or(Some(read_ns));
     let cost = CallCost::new(read_ns, timed_call_ns, system_ns, row["buffers"] == true);
-    let estimate_ms = (calls * (cost.clock_ns() + cost.counting_ns()) / 1e6).min(reported_ms);
+    let estimate_ms = (calls * (cost.clock_ns() + cost.counting_ns) / 1e6).min(reported_ms);
     let margin_ms = cost.error_ms(estimate_ms, reported_ms).hypot(noise_ms);
     let is_known = (0.0..0.6 * reported_ms).contains(&measured_ms);
     is_known.then(|| (measured_ms - estimate_ms).abs() <= margin_ms)

@@ -1,11 +1,11 @@
 //! `pg_timing advise`: shows what each setting that reads the clock costs on a server.
 
-use super::connection::ConnectionArguments;
 use super::values::{Format, seconds};
 use super::{connection, interrupt, print, progress, show};
 use crate::document;
 use crate::report::AdviseReport;
 use crate::server::advise::advise;
+use crate::server::connection::Target;
 use clap::Args;
 use timing_clock::Nanos;
 
@@ -30,7 +30,7 @@ pub struct AdviseArguments {
     #[arg(long, conflicts_with = "format")]
     pub nagios: bool,
     #[command(flatten, next_help_heading = "Connection options")]
-    pub connection: ConnectionArguments,
+    pub connection: Target,
 }
 
 pub fn run(arguments: AdviseArguments) -> anyhow::Result<u8> {
@@ -54,7 +54,7 @@ fn observe(arguments: &AdviseArguments) -> anyhow::Result<AdviseReport> {
     let stop = interrupt::flag()?;
     let mut connection = connection::open(&arguments.connection, &stop)?;
     let mut progress = progress("watching");
-    let report = advise(&mut connection, arguments.window, &mut None, &stop, &mut progress);
+    let report = advise(&mut connection, arguments.window, &mut None, &mut progress);
     progress(1.0);
     Ok(report?)
 }

@@ -1,6 +1,6 @@
 //! `pg_timing explain`: shows how much of an EXPLAIN ANALYZE is timing overhead, of a statement that it runs or of captured plans.
 
-use super::connection::{self, ConnectionArguments};
+use super::connection;
 use super::values::{DAY_S, count, number};
 use super::{NOT_DONE, input, interrupt, note, output, print, progress};
 use crate::document::{self, Document, html, log, pages};
@@ -10,8 +10,8 @@ use crate::human::grouped;
 use crate::log::{Gaps, Log, Plans, Sources, quoted_name};
 use crate::plan::{Explained, Inputs, ServerClock, writer};
 use crate::report::{ExplainReport, LogPlace, PlanFormat, Report, SYSTEM, SkippedPlans};
+use crate::server::connection::Target;
 use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
-use crate::server::node_read;
 use clap::{Args, ValueEnum, ValueHint};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -32,8 +32,8 @@ const MOST_MS: f64 = 1e12;
 /// Options of live runs. They conflict with `--plan`, and with the options that require `--plan`: clap's `requires`
 /// alone would accept `--read-cost 20 -c "SELECT 1"`.
 const LIVE: [&str; 8] = [CONNECTION, "ephemeral", "command", "file", "param", "allow_writes", "limit", "time"];
-/// The name of the group that clap creates for [`ConnectionArguments`].
-const CONNECTION: &str = "ConnectionArguments";
+/// The name of the group that clap creates for [`Target`].
+const CONNECTION: &str = "Target";
 
 /// The end of the help text.
 const WHAT_RUNS_DO: &str = "\
@@ -127,7 +127,7 @@ pub struct ExplainArguments {
     #[arg(long, conflicts_with = CONNECTION)]
     pub ephemeral: bool,
     #[command(flatten, next_help_heading = "Connection options")]
-    pub connection: ConnectionArguments,
+    pub connection: Target,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -209,17 +209,16 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, bool)>
     let mut server = connection::open_or_start(&arguments.connection, arguments.ephemeral, &stop)?;
     let connection = &mut server.0;
     // For the statements before the first run.
-    connection.lower_limit(options.limit);
+    connection.limit = connection.limit.min(options.limit);
     let mut show = progress("running");
     let output = match script {
-        Some(script) => explain(connection, &script, options, &stop, &mut show)
-            .and_then(|report| render_report(&report, arguments.format)),
-        None => node_read(connection, &stop)
-            .and_then(|read| classic(connection, read, options, &stop, &mut show))
-            .and_then(|report| {
-                let page = || pages::of_classic(&report);
-                render(&report, || document::explain::classic(&report), page, arguments.format).ok_or_else(no_plan)
-            }),
+        Some(script) => {
+            explain(connection, &script, options, &mut show).and_then(|report| render_report(&report, arguments.format))
+        }
+        None => classic(connection, options, &mut show).and_then(|report| {
+            let page = || pages::of_classic(&report);
+            render(&report, || document::explain::classic(&report), page, arguments.format).ok_or_else(no_plan)
+        }),
     };
     show(1.0);
     Ok((output?, stop.load(Ordering::Relaxed)))

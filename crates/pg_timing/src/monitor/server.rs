@@ -7,7 +7,7 @@ use crate::host::watch::STOP_CHECK;
 use crate::report::{Collector, ServerReport};
 use crate::server::advise::advise;
 use crate::server::clock::Clocks;
-use crate::server::connection::{Connection, Password, Target};
+use crate::server::connection::{Connection, Target};
 use crate::server::fast_timing_info;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -88,7 +88,7 @@ fn failed(error: String) -> ServerReport {
 pub fn start(conninfo: &str, interval_s: f64, stop: Arc<AtomicBool>) -> std::io::Result<ServerFigures> {
     let window_s = interval_s.clamp(MIN_WINDOW_S, MAX_WINDOW_S);
     let figures = ServerFigures::new(Duration::from_secs_f64(interval_s + window_s + MOST_WAIT_S));
-    let target = Target { database: Some(conninfo.into()), password: Password::Never, ..Target::default() };
+    let target = Target { database: Some(conninfo.into()), no_password: true, ..Target::default() };
     let for_thread = figures.clone();
     // libpq's connection stays in its thread.
     let observe = move || observe(&target, Nanos::from_secs(window_s), interval_s, &stop, &for_thread);
@@ -97,7 +97,7 @@ pub fn start(conninfo: &str, interval_s: f64, stop: Arc<AtomicBool>) -> std::io:
     Ok(figures)
 }
 
-fn observe(target: &Target, window: Nanos, interval_s: f64, stop: &AtomicBool, figures: &ServerFigures) {
+fn observe(target: &Target, window: Nanos, interval_s: f64, stop: &Arc<AtomicBool>, figures: &ServerFigures) {
     let mut report = ServerReport::default();
     let mut last_connection: Option<Connection> = None;
     let mut clocks: Option<Clocks> = None;
@@ -108,10 +108,10 @@ fn observe(target: &Target, window: Nanos, interval_s: f64, stop: &AtomicBool, f
             // Settings of ALTER ROLE and ALTER DATABASE are those of new sessions, so each observation has a new connection.
             let known = last_connection.take().filter(|_| !observe);
             let mut connection = known.map_or_else(|| connect(target, stop), Ok)?;
-            report.fast_timing = fast_timing_info(&mut connection, stop)?;
+            report.fast_timing = fast_timing_info(&mut connection)?;
             if observe {
                 clocks.take_if(|_| interval.is_multiple_of(CLOCKS_EVERY));
-                report.advise = Some(advise(&mut connection, window, &mut clocks, stop, &mut |_| ())?);
+                report.advise = Some(advise(&mut connection, window, &mut clocks, &mut |_| ())?);
             }
             last_connection = Some(connection);
             Ok(())
@@ -131,7 +131,7 @@ fn observe(target: &Target, window: Nanos, interval_s: f64, stop: &AtomicBool, f
     }
 }
 
-fn connect(target: &Target, stop: &AtomicBool) -> Result<Connection, Error> {
+fn connect(target: &Target, stop: &Arc<AtomicBool>) -> Result<Connection, Error> {
     let no_prompt = || Err(Error::new("the server requires a password", "add it to ~/.pgpass"));
     Connection::open(target, no_prompt, stop).map_err(for_monitor)
 }

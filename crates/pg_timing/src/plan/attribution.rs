@@ -10,20 +10,22 @@
 
 use super::unusable::with_tolerance;
 use super::{Plan, PlanNode, callees, callers_first, share_margin_ms};
-use crate::report::{ExplainedNode, MS_PER_NS, OVERLAP_NS, Range};
+use crate::report::{ExplainReport, ExplainedNode, MS_PER_NS, OVERLAP_NS, Range};
 use crate::statistics::{median, ranks, root_sum_squares};
 
-/// The overhead of a plan, to be shared among its calls. All times are in ms.
+/// The overhead of a plan, to be shared among its calls. Times are in ms.
 #[derive(Clone, Copy, Debug)]
-pub struct Charge {
+pub struct Overhead {
     /// execution time of the plan, as reported
     pub reported: f64,
-    /// the plan's corrected time
-    pub whole: Range,
+    /// reported time without overhead
+    pub corrected: Range,
     /// calls of the plan, per process
     pub calls: f64,
     /// time of the clock reads
     pub clock: f64,
+    /// by how much the timed run took longer than the calls can explain; a part of the corrected time
+    pub unexplained: f64,
 }
 
 /// The overhead of a node's call differs by this part from that of the average call: the 36 kinds of nodes that were measured
@@ -56,10 +58,33 @@ struct Corrected {
     own_margin: f64,
 }
 
-impl Charge {
+impl Overhead {
+    /// Returns a report with these figures.
+    pub fn report(&self) -> ExplainReport {
+        let share = |ms: f64| if self.reported > 0.0 { ms / self.reported } else { 0.0 };
+        let (reported, Range { low, estimate, high }) = (self.reported, self.corrected);
+        let factor = Range { low: reported / high, estimate: reported / estimate, high: reported / low };
+        ExplainReport {
+            schema_version: 1,
+            version: env!("CARGO_PKG_VERSION").into(),
+            reported_ms: reported,
+            corrected_ms: self.corrected,
+            overhead_factor: (low > 0.0).then_some(factor),
+            overhead_share: share((reported - estimate).max(0.0)),
+            clock_share: share(self.clock),
+            unexplained_share: share(self.unexplained),
+            ..ExplainReport::default()
+        }
+    }
+
+    /// Returns the relative half-width of the corrected time's interval. It is infinite if the time is not known.
+    pub fn half_width(&self) -> f64 {
+        (self.corrected.high / self.corrected.low).ln() / 2.0
+    }
+
     /// Returns the time of a part without overhead.
-    fn corrected(&self, part: &Part) -> Corrected {
-        let (baseline, calls) = (self.whole.estimate, self.calls.max(1.0));
+    fn without(&self, part: &Part) -> Corrected {
+        let (baseline, calls) = (self.corrected.estimate, self.calls.max(1.0));
         let per_call = (self.reported - baseline).max(0.0) / calls;
         let estimate = (part.reported - per_call * part.calls).clamp(0.0, part.reported.max(0.0));
         let share = if baseline > 0.0 { (estimate / baseline).min(1.0) } else { 1.0 };
@@ -74,10 +99,10 @@ impl Charge {
         ]);
         // The error of the whole may belong to the calls, or to the work that they slow: then it is in proportion to the time.
         let of_whole = share_of_calls.max(share);
-        let margins = [baseline - self.whole.low, self.whole.high - baseline]
+        let margins = [baseline - self.corrected.low, self.corrected.high - baseline]
             .map(|whole| own.hypot(whole * of_whole) + part.rounding);
         // Less overhead of the calls means more time elsewhere.
-        let shift = self.whole.half_width() * (share_of_calls - share).abs();
+        let shift = self.corrected.half_width() * (share_of_calls - share).abs();
         Corrected { estimate, margins, own_margin: own.hypot(shift) + part.rounding }
     }
 }
@@ -92,15 +117,14 @@ fn max_overlap(per_call: f64) -> f64 {
 }
 
 /// Returns every node of a plan, with its corrected time, in the order of the tree. `runs` are runs of the same plan.
-pub fn attribute(runs: &[Plan], charge: &Charge) -> Vec<ExplainedNode> {
+pub fn attribute(runs: &[Plan], overhead: &Overhead) -> Vec<ExplainedNode> {
     let Some(first) = runs.first() else { return Vec::new() };
     let callees = callees(&first.nodes);
     let below = calls_below(&first.nodes, &callees);
     let mut nodes: Vec<ExplainedNode> =
-        (0..first.nodes.len()).map(|index| node(runs, index, &callees[index], below[index], charge)).collect();
-    limit_to_statement(&mut nodes, charge);
-    limit_to_callers(&mut nodes, &first.nodes);
-    set_self_times(&mut nodes, runs, &callees, charge);
+        (0..first.nodes.len()).map(|index| node(runs, index, &callees[index], below[index], overhead)).collect();
+    limit(&mut nodes, &first.nodes, overhead);
+    set_self_times(&mut nodes, runs, &callees, overhead);
     nodes
 }
 
@@ -115,7 +139,7 @@ fn calls_below(nodes: &[PlanNode], callees: &[Vec<(usize, f64)>]) -> Vec<f64> {
 }
 
 /// Returns a node with its corrected time.
-fn node(runs: &[Plan], index: usize, callees: &[(usize, f64)], calls_below: f64, charge: &Charge) -> ExplainedNode {
+fn node(runs: &[Plan], index: usize, callees: &[(usize, f64)], calls_below: f64, overhead: &Overhead) -> ExplainedNode {
     let node = &runs[0].nodes[index];
     let per_run: Vec<f64> = runs.iter().filter_map(|run| run.nodes[index].reported_ms).collect();
     let part = Part {
@@ -126,10 +150,10 @@ fn node(runs: &[Plan], index: usize, callees: &[(usize, f64)], calls_below: f64,
         variation: share_margin_ms(runs, |nodes| nodes[index].reported_ms),
         rounding: node.rounding_ms,
     };
-    let Corrected { estimate, margins: [below, above], .. } = charge.corrected(&part);
+    let Corrected { estimate, margins: [below, above], .. } = overhead.without(&part);
     // A node takes no longer without timing than with timing, within the errors of the runs.
     let most = (part.reported + part.variation + part.rounding).max(estimate);
-    let clock_ms = charge.clock / charge.calls.max(1.0) * part.calls;
+    let clock_ms = overhead.clock / overhead.calls.max(1.0) * part.calls;
     let self_ms = |nodes: &[PlanNode]| self_ms(nodes, index, callees);
     ExplainedNode {
         path: node.path.clone(),
@@ -157,22 +181,17 @@ fn self_rounding(nodes: &[PlanNode], index: usize, callees: &[(usize, f64)]) -> 
     nodes[index].rounding_ms + callees.iter().map(|&(callee, _)| nodes[callee].rounding_ms).sum::<f64>()
 }
 
-/// Limits all nodes to the corrected time of the statement. The topmost node takes almost as long: only the start and the end
-/// of the execution do not belong to any node.
-fn limit_to_statement(nodes: &mut [ExplainedNode], charge: &Charge) {
-    for node in nodes.iter_mut() {
-        node.corrected_ms = limited(node.corrected_ms, charge.whole);
-    }
-    let Some(root) = nodes.first_mut() else { return };
-    let outside = (charge.reported - root.reported_ms).max(0.0);
-    let Range { low, estimate, .. } = root.corrected_ms;
-    root.corrected_ms.low = low.max((charge.whole.low - outside).min(estimate));
-}
-
-/// Limits every corrected time to that of the node's only caller. Other nodes may have run a part of some subplans, and nodes
-/// of extensions may run their inputs in parallel.
-fn limit_to_callers(nodes: &mut [ExplainedNode], plan: &[PlanNode]) {
+/// Limits every corrected time to that of the statement, and to that of the node's only caller. Other nodes may have run a part of
+/// some subplans, and nodes of extensions may run their inputs in parallel.
+fn limit(nodes: &mut [ExplainedNode], plan: &[PlanNode], overhead: &Overhead) {
     for index in callers_first(plan) {
+        nodes[index].corrected_ms = limited(nodes[index].corrected_ms, overhead.corrected);
+        if index == 0 {
+            // The root takes almost as long: only the start and the end of the execution do not belong to any node.
+            let least = overhead.corrected.low - (overhead.reported - nodes[0].reported_ms).max(0.0);
+            let Range { low, estimate, .. } = nodes[0].corrected_ms;
+            nodes[0].corrected_ms.low = low.max(least.min(estimate));
+        }
         if let Some(caller) = plan[index].callers.only().filter(|_| plan[index].rows_are_calls) {
             nodes[index].corrected_ms = limited(nodes[index].corrected_ms, nodes[caller].corrected_ms);
         }
@@ -187,11 +206,12 @@ fn limited(Range { low, estimate, high }: Range, most: Range) -> Range {
 }
 
 /// Sets the self times, their intervals, and the ranks of all nodes. Rank 1 has the largest self time.
-fn set_self_times(nodes: &mut [ExplainedNode], runs: &[Plan], callees: &[Vec<(usize, f64)>], charge: &Charge) {
+fn set_self_times(nodes: &mut [ExplainedNode], runs: &[Plan], callees: &[Vec<(usize, f64)>], overhead: &Overhead) {
     let plan = &runs[0].nodes;
     let times = |ms: fn(&ExplainedNode) -> f64| nodes.iter().map(ms).collect::<Vec<f64>>();
-    let reported = SelfTimes::of(plan, callees, &times(|node| node.reported_ms), charge.reported);
-    let corrected = SelfTimes::of(plan, callees, &times(|node| node.corrected_ms.estimate), charge.whole.estimate);
+    let reported = SelfTimes::of(plan, callees, &times(|node| node.reported_ms), overhead.reported);
+    let corrected =
+        SelfTimes::of(plan, callees, &times(|node| node.corrected_ms.estimate), overhead.corrected.estimate);
     for (index, node) in nodes.iter_mut().enumerate() {
         let estimate = corrected.estimates[index];
         // Half of the overhead of the node's own calls falls into it, and half of that of the calls that it makes.
@@ -205,7 +225,7 @@ fn set_self_times(nodes: &mut [ExplainedNode], runs: &[Plan], callees: &[Vec<(us
             variation: node.reported_self_off_ms - rounding,
             rounding,
         };
-        let Corrected { margins: [below, above], own_margin, .. } = charge.corrected(&part);
+        let Corrected { margins: [below, above], own_margin, .. } = overhead.without(&part);
         let Range { low, high, .. } = corrected.bounds[index];
         // The bounds are the error of a time that the plan does not show.
         node.reported_self_ms = reported.estimates[index];

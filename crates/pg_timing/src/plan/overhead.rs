@@ -1,11 +1,11 @@
 //! The overhead of one captured plan. Nothing is run: the cost of a timed call comes from the report of the server's host,
 //! from the read cost of its clock, or from the statement's time without EXPLAIN.
 
-use super::attribution::{Charge, attribute};
+use super::attribution::{Overhead, attribute};
 use super::tree::Explained;
 use super::unusable::{ONLY_PLAIN_TIME, Unusable, check_run};
 use super::{Node, Plan, PlanNode, callees, workers};
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::human::{count, duration};
 use crate::report::compare::why_busy;
 use crate::report::{
@@ -38,6 +38,8 @@ const FASTEST_SYSTEM_READ_NS: f64 = 14.0;
 const TSC_SOURCE: &str = "tsc";
 /// The clock of a server with `timing_clock_source` tsc: EXPLAIN reads it without a fence.
 const TSC: &str = "rdtsc";
+const MAY_BE_TSC: &str = "assumed: the server reads the system clock. PostgreSQL 19 reads the TSC on this host by default: for such a \
+    server, give --clock rdtsc";
 /// The counter of AArch64.
 const CNTVCT: &str = "cntvct";
 
@@ -59,12 +61,11 @@ impl ServerClock {
 
     /// Returns the clock that the plan's server read, from the report of its host. The plan's settings select it.
     pub fn on_host(host: &Report, plan: &Explained, clock_name: Option<&str>) -> Result<ServerClock, Error> {
-        if host.clocks.iter().any(|clock| clock.name == CNTVCT) {
-            return Err(Error::new(
-                "the host report is from an AArch64 processor, but the costs of timed calls were measured on x86-64 only",
-                ONLY_PLAIN_TIME,
-            ));
-        }
+        require(
+            host.clocks.iter().all(|clock| clock.name != CNTVCT),
+            "the host report is from an AArch64 processor, but the costs of timed calls were measured on x86-64 only",
+            ONLY_PLAIN_TIME,
+        )?;
         let source = clock_source(plan);
         let name = clock_name.unwrap_or(if source == Some(TSC_SOURCE) { TSC } else { SYSTEM });
         let read_ns = host.read_cost_ns(name).ok_or_else(|| {
@@ -75,24 +76,18 @@ impl ServerClock {
         })?;
         let clock = host.clock(name);
         let timed_call_ns = clock.and_then(ClockReport::plausible_timed_call_ns);
-        if let Some(call_ns) =
-            clock.and_then(|clock| clock.timed_call_ns).filter(|ns| timed_call_ns.is_none() && *ns > read_ns)
-        {
-            return Err(Error::new(
-                format!("in the host report, a read of {name} takes {read_ns} ns, but a timed call {call_ns} ns"),
-                "a timed call reads the clock twice; create the report again with pg_timing --format json, or give --read-cost NS",
-            ));
+        let call_ns = clock.and_then(|clock| clock.timed_call_ns).unwrap_or(0.0);
+        if timed_call_ns.is_none() && call_ns > read_ns {
+            let what =
+                format!("in the host report, a read of {name} takes {read_ns} ns, but a timed call {call_ns} ns");
+            let hint = "a timed call reads the clock twice; create the report again with pg_timing --format json, or give --read-cost NS";
+            return Err(Error::new(what, hint));
         }
         let may_be_tsc = clock_name.is_none() && source.is_none() && host.tsc.used_by_default == Some(true);
-        let note = may_be_tsc.then(|| {
-            "assumed: the server reads the system clock. PostgreSQL 19 reads the TSC on this host by default: for such a \
-             server, give --clock rdtsc"
-                .into()
-        });
         // Load makes reads longer, so the cost is at most the reported one.
         let busy = why_busy(host)
             .map(|why| format!("the read cost in the host report is uncertain ({why}): measure it on a quiet host"));
-        let notes: Vec<String> = busy.into_iter().chain(note).collect();
+        let notes: Vec<String> = busy.into_iter().chain(may_be_tsc.then(|| MAY_BE_TSC.into())).collect();
         let note = (!notes.is_empty()).then(|| notes.join(". "));
         // In a container, pg_timing sees the same limit as the server, except for a CPU quota.
         let cpus = [&host.cpus.online, &host.cpus.allowed];
@@ -119,13 +114,13 @@ pub struct Estimate {
     /// without the nodes: most plans of a log need none
     pub report: ExplainReport,
     plan: Plan,
-    charge: Charge,
+    overhead: Overhead,
 }
 
 impl Estimate {
     /// Returns the nodes with their corrected times.
     pub fn nodes(&self) -> Vec<ExplainedNode> {
-        attribute(std::slice::from_ref(&self.plan), &self.charge)
+        attribute(std::slice::from_ref(&self.plan), &self.overhead)
     }
 
     pub fn with_nodes(self) -> ExplainReport {
@@ -144,15 +139,15 @@ pub fn estimate(mut explained: Explained, inputs: &Inputs) -> Result<Estimate, U
     let (source, mut notes) = (explained.source.take(), std::mem::take(&mut explained.notes));
     let mut plan = Plan::new(explained);
     check_run(&plan)?;
-    let reported_ms = plan.execution_ms;
+    let reported = plan.execution_ms;
     let expected = clock.as_ref().map(|clock| Expected::of(&plan, clock, counts_buffers)).transpose()?;
     let measured = inputs.plain_ms.map(|plain_ms| measured(plain_ms, &plan, &mut notes)).transpose()?;
-    let by_any_clock = Range::between(0.0, (plan.all_calls().high * MOST_CALL_NS * MS_PER_NS).min(reported_ms));
+    let by_any_clock = Range::between(0.0, (plan.all_calls().high * MOST_CALL_NS * MS_PER_NS).min(reported));
     let by_calls = expected.as_ref().map_or(by_any_clock, |expected| expected.overhead);
     let measured = measured.unwrap_or(by_calls);
     let is_too_long = measured.estimate > by_calls.high;
     let inputs_contradict = is_too_long || measured.high < by_calls.low;
-    let (overhead, unexplained_ms) = match inputs_contradict {
+    let (overhead, unexplained) = match inputs_contradict {
         // The given time may be from a faster or slower run, or the cost from another clock. What the calls cannot cost is not
         // overhead.
         true => {
@@ -163,7 +158,6 @@ pub fn estimate(mut explained: Explained, inputs: &Inputs) -> Result<Estimate, U
         }
         false => (measured, 0.0),
     };
-    let corrected_ms = overhead.rest_of(reported_ms);
     let calls = plan.calls_per_process();
     let of_calls = overhead.clamp(0.0, by_calls.high);
     let clock_ms = match &expected {
@@ -174,7 +168,8 @@ pub fn estimate(mut explained: Explained, inputs: &Inputs) -> Result<Estimate, U
         }
     };
     let clock_ms = Range { estimate: clock_ms.estimate.min(overhead.estimate), ..clock_ms };
-    let charge = Charge { reported: reported_ms, whole: corrected_ms, calls: calls.estimate, clock: clock_ms.estimate };
+    let corrected = overhead.rest_of(reported);
+    let overhead = Overhead { reported, corrected, calls: calls.estimate, clock: clock_ms.estimate, unexplained };
     let clock_note = clock.as_ref().and_then(|clock| clock.note.clone());
     notes.extend(clock_note.clone());
     notes.extend(plan_notes(&plan));
@@ -185,7 +180,7 @@ pub fn estimate(mut explained: Explained, inputs: &Inputs) -> Result<Estimate, U
         expected_call_ns: expected.map(|expected| expected.per_call_ns),
         given_plain_ms: inputs.plain_ms,
         inputs_contradict,
-        clock_share: clock_ms.times(1.0 / reported_ms.max(f64::MIN_POSITIVE)),
+        clock_share: clock_ms.times(1.0 / reported.max(f64::MIN_POSITIVE)),
         clock_note,
         ..Capture::default()
     };
@@ -196,9 +191,9 @@ pub fn estimate(mut explained: Explained, inputs: &Inputs) -> Result<Estimate, U
         notes,
         settings: std::mem::take(&mut plan.settings),
         document: source,
-        ..ExplainReport::of(reported_ms, corrected_ms, clock_ms.estimate, unexplained_ms)
+        ..overhead.report()
     };
-    Ok(Estimate { report, plan, charge })
+    Ok(Estimate { report, plan, overhead })
 }
 
 /// Returns what the user should know about the plan.
@@ -245,15 +240,12 @@ fn measured(plain_ms: f64, plan: &Plan, notes: &mut Vec<String>) -> Result<Range
     // A shorter time cannot include planning.
     let planning = plan.planning_ms.filter(|planning| *planning < plain_ms).unwrap_or(0.0);
     let least = (plain_ms - planning) * (1.0 - RUN_TO_RUN_VARIATION);
-    if least > plan.execution_ms {
-        let what = format!(
-            "--plain-ms says {plain_ms} ms without EXPLAIN, but EXPLAIN ANALYZE took only {} ms",
-            plan.execution_ms
-        );
-        let hint = "the plain time may be from another run, or include sending rows; time it with \\o /dev/null or SELECT \
-                    count(*) FROM (...)";
-        return Err(Unusable::Clock(Error::new(what, hint)));
-    }
+    require(
+        least <= plan.execution_ms,
+        format!("--plain-ms says {plain_ms} ms without EXPLAIN, but EXPLAIN ANALYZE took only {} ms", plan.execution_ms),
+        "the plain time may be from another run, or include sending rows; time it with \\o /dev/null or SELECT count(*) FROM (...)",
+    )
+    .map_err(Unusable::Clock)?;
     let may_include_planning = planning > RUN_TO_RUN_VARIATION * plain_ms;
     if may_include_planning {
         notes.push(format!("the given {plain_ms} ms may include planning, which is not in the reported time"));
@@ -285,7 +277,7 @@ impl Expected {
         let cpus = clock.cpus.map(|cpus| cpus as f64);
         let on_a_cpu = plan.nodes.iter().map(|node| calls_on_a_cpu(node, cpus));
         let calls = on_a_cpu.fold(Range::exactly(plan.other_calls), |sum, calls| sum + calls);
-        let per_call = cost.clock_ns() + cost.counting_ns();
+        let per_call = cost.clock_ns() + cost.counting_ns;
         let range = calls.times(per_call * MS_PER_NS);
         let overhead = with_margin(range, cost.error_ms(range.estimate, plan.execution_ms));
         let most = longest_overhead_ms(plan, &cost);
@@ -361,7 +353,7 @@ fn longest_overhead_ms(plan: &Plan, cost: &CallCost) -> f64 {
         return plan.execution_ms;
     }
     const LARGEST_PART: f64 = 0.75;
-    let call_ms = (cost.clock_ns() + cost.counting_ns()) * (1.0 + cost.error()) * MS_PER_NS;
+    let call_ms = (cost.clock_ns() + cost.counting_ns) * (1.0 + cost.error()) * MS_PER_NS;
     let most_ms = |index: usize| plan.nodes[index].calls.high * call_ms * LARGEST_PART;
     let mut longest = plan.other_calls * call_ms;
     for (index, children) in callees(&plan.nodes).iter().enumerate() {

@@ -55,7 +55,8 @@ pub struct CallCost {
     /// what timing adds to a call of a small function
     call_ns: f64,
     is_measured: bool,
-    counting_ns: f64,
+    /// cost of row counting and buffer counting of one call
+    pub counting_ns: f64,
 }
 
 impl CallCost {
@@ -85,11 +86,6 @@ impl CallCost {
     /// Returns the same if a node adds this part.
     fn with_part(&self, part: f64) -> f64 {
         self.call_ns + part * (self.call_ns.min(NODE_NS) + SLOW_PART * (self.call_ns - NODE_NS).max(0.0))
-    }
-
-    /// Returns the cost of row counting and buffer counting of one call, in ns.
-    pub fn counting_ns(&self) -> f64 {
-        self.counting_ns
     }
 
     /// Returns the part of a call's overhead that is clock reads.
@@ -202,7 +198,7 @@ mod tests {
 
     #[test]
     fn counting_costs_more_on_slower_processors_and_with_buffers() {
-        let ns = |system: Option<f64>, buffers| CallCost::new(20.0, None, system, buffers).counting_ns();
+        let ns = |system: Option<f64>, buffers| CallCost::new(20.0, None, system, buffers).counting_ns;
         assert_eq!(
             [ns(Some(9.0), false), ns(Some(25.0), false), ns(Some(25.0), true)],
             [4.0, COUNTING_READS * 25.0, 2.0 * COUNTING_READS * 25.0]

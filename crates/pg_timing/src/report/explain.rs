@@ -47,16 +47,13 @@ pub struct ExplainReport {
     pub corrected_ms: Range,
     /// reported / corrected; null if there are too few runs and the cost of a call is not known, and for a captured plan if its
     /// overhead could be all of its time
-    #[serde(default)]
     pub overhead_factor: Option<Range>,
     /// overhead as a fraction of the reported time: 1 - 1 / overhead_factor
-    #[serde(default)]
     pub overhead_share: f64,
     /// clock reads as a fraction of the reported time, as far as the calls can explain it; an estimate for a captured plan
     pub clock_share: f64,
     /// time that is not explained by clock reads, as a fraction of the reported time: the timed runs took longer than the
     /// baseline by more than the calls can cost. It is a part of corrected_ms
-    #[serde(default)]
     pub unexplained_share: f64,
     /// limits of these figures
     pub notes: Vec<String>,
@@ -67,24 +64,6 @@ pub struct ExplainReport {
 }
 
 impl ExplainReport {
-    /// Returns a report with these figures, in ms.
-    pub fn of(reported: f64, corrected: Range, clock: f64, unexplained: f64) -> ExplainReport {
-        let share = |ms: f64| if reported > 0.0 { ms / reported } else { 0.0 };
-        let Range { low, estimate, high } = corrected;
-        let factor = Range { low: reported / high, estimate: reported / estimate, high: reported / low };
-        ExplainReport {
-            schema_version: 1,
-            version: env!("CARGO_PKG_VERSION").into(),
-            reported_ms: reported,
-            corrected_ms: corrected,
-            overhead_factor: (low > 0.0).then_some(factor),
-            overhead_share: share((reported - estimate).max(0.0)),
-            clock_share: share(clock),
-            unexplained_share: share(unexplained),
-            ..ExplainReport::default()
-        }
-    }
-
     /// Returns the node's ranks by reported and by corrected self time, if the overhead changed the rank by more than the
     /// errors. `None` for nodes below 5% of the time, which do not matter to the user.
     pub fn rank_change(&self, node: &ExplainedNode) -> Option<(usize, usize)> {
@@ -116,7 +95,6 @@ pub struct LiveRuns {
     /// median of the baseline runs: without EXPLAIN, rows not sent
     pub plain_ms: f64,
     /// the fastest baseline run
-    #[serde(default)]
     pub fastest_plain_ms: f64,
     /// times of the baseline runs, without any correction
     pub spread_ms: Spread,
@@ -126,12 +104,12 @@ pub struct LiveRuns {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given_settings: Vec<String>,
     /// the server's plan for the values of the parameters: `custom` (for these values) or `generic`; missing without values
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_mode: Option<String>,
     /// time of an empty statement; it is subtracted from the baseline
     pub round_trip_ms: f64,
     /// planning time; it is subtracted from the baseline if each baseline run plans the statement
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub planning_ms: Option<f64>,
     /// calls of all nodes by all processes
     pub calls: f64,
@@ -142,7 +120,6 @@ pub struct LiveRuns {
     /// results of the other timing methods that the server offers
     pub timed: Vec<Timed>,
     /// all runs, in their order. Each round has two baseline runs, with which its other runs are compared
-    #[serde(default)]
     pub samples: Vec<RunSample>,
 }
 
@@ -200,10 +177,9 @@ pub struct Capture {
     /// number of the plan that was used, from 1
     pub taken: usize,
     /// where the plan is in a log; missing for other inputs
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<LogPlace>,
     /// a function or a trigger executed the statement, so its time is also in its caller's time
-    #[serde(default)]
     pub is_nested: bool,
     /// timed calls of all nodes by all processes
     pub calls: Range,
@@ -220,7 +196,6 @@ pub struct Capture {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given_plain_ms: Option<f64>,
     /// the given time contradicts the expected cost of the calls, so corrected_ms covers both
-    #[serde(default)]
     pub inputs_contradict: bool,
     /// bounds of the clock's share of the reported time
     pub clock_share: Range,
@@ -257,7 +232,6 @@ pub struct ExplainedNode {
     pub reported_self_ms: f64,
     pub corrected_self_ms: f64,
     /// corrected_self_ms with its 95% interval
-    #[serde(default)]
     pub self_ms: Range,
     /// error of reported_self_ms: run-to-run variation and rounding
     pub reported_self_off_ms: f64,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The cost of one read of the server's clock. If `ns` is missing, only the bounds are known. If the bounds are missing, too,
 /// nothing is known.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReadCost {
     pub ns: Option<f64>,
@@ -124,7 +124,7 @@ pub struct SettingAdvice {
     /// one sentence
     pub summary: String,
     /// what to do if it was not determined
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// line for postgresql.conf
     #[serde(skip_serializing_if = "Option::is_none")]

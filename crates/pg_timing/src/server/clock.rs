@@ -25,7 +25,7 @@ const SERVER_TIME: Nanos = Nanos::from_millis(1000.0);
 const ROWS: u32 = 50_000;
 
 /// The read costs of the server's clocks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Clocks {
     /// the clock of timestamps, in every version
     pub system: ReadCost,
@@ -44,24 +44,24 @@ impl Clocks {
     }
 
     /// Measures the clocks.
-    pub fn of(session: &mut Session, server: &Server, stop: &AtomicBool) -> Clocks {
+    pub fn of(session: &mut Session, server: &Server) -> Clocks {
         let here = match check_location(session, server) {
-            Ok(()) => on_host(server, stop),
-            Err(why) => return by_statements(session, server, &why, stop),
+            Ok(()) => on_host(server, session.connection.stop()),
+            Err(why) => return by_statements(session, server, &why),
         };
         match here.read.ns {
             Some(_) => here,
             // For example, the host was too busy for the short measurement.
-            None => Clocks { here: here.here, ..by_statements(session, server, &here.read.how, stop) },
+            None => Clocks { here: here.here, ..by_statements(session, server, &here.read.how) },
         }
     }
 }
 
 /// Measures the read cost of the clock that times the server's plan nodes.
-pub fn node_read(connection: &mut Connection, stop: &AtomicBool) -> Result<ReadCost, Error> {
-    let mut session = Session::new(connection, stop);
+pub fn node_read(connection: &mut Connection) -> Result<ReadCost, Error> {
+    let mut session = Session::new(connection);
     let server = Server::of(&mut session)?;
-    Ok(Clocks::of(&mut session, &server, stop).node)
+    Ok(Clocks::of(&mut session, &server).node)
 }
 
 fn known(clock: &str, ns: f64, error: f64, how: &str) -> ReadCost {
@@ -83,10 +83,10 @@ fn unknown(clock: &str, how: &str) -> ReadCost {
 /// A socket or a loopback address can lead to another host or into a container. So this host must also have a process
 /// named postgres with the number of the server's backend.
 fn check_location(session: &Session, server: &Server) -> Result<(), String> {
-    if !session.connection().is_local() {
+    if !session.connection.is_local() {
         return Err("the server is on another host".into());
     }
-    let pid = server.pid;
+    let pid = server.role.pid;
     let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     match comm.starts_with("postgres") || comm.starts_with("postmaster") {
         true => Ok(()),
@@ -121,20 +121,15 @@ fn measured(report: &Report, name: &str) -> ReadCost {
 ///
 /// Two statements alternate. One reads the clock for each row, the other returns a timestamp that already exists. The
 /// other work per row is the same, so the difference is one read.
-fn by_statements(session: &mut Session, server: &Server, why: &str, stop: &AtomicBool) -> Clocks {
-    let budget = Budget::new(SERVER_TIME, stop);
+fn by_statements(session: &mut Session, server: &Server, why: &str) -> Clocks {
+    let stop = session.connection.stop().clone();
+    let budget = Budget::new(SERVER_TIME, &stop);
     let mut pairs = Vec::new();
-    let mut failed = None;
-    while pairs.len() < MIN_PAIRS || (budget.go_on() && pairs.len() < MAX_PAIRS) {
-        match pair(session) {
-            Ok(pair) => pairs.push(pair),
-            Err(error) => {
-                failed = Some(error);
-                break;
-            }
-        }
+    let mut measured = Ok(());
+    while measured.is_ok() && (pairs.len() < MIN_PAIRS || (budget.go_on() && pairs.len() < MAX_PAIRS)) {
+        measured = pair(session).map(|pair| pairs.push(pair));
     }
-    let system = from_pairs(&pairs, failed, why);
+    let system = from_pairs(&pairs, measured.err(), why);
     let tsc = match (server.uses_tsc(), system.high_ns) {
         (false, _) => system.clone(),
         (true, Some(high)) => ReadCost {
@@ -156,23 +151,17 @@ type Pair = (f64, f64);
 
 /// Measures one pair.
 fn pair(session: &mut Session) -> Result<Pair, String> {
-    let row_ns = |session: &mut Session, function: &str| -> Result<f64, String> {
-        let sql = own_sql::explain_timestamps(function, ROWS);
-        let rows = session.query(&sql).map_err(|error| error.what)?;
-        let ms = execution_ms(&rows.lines())?;
-        Ok(ms * NS_PER_MS / f64::from(ROWS))
+    let mut row_ns = |function: &str| -> Result<f64, String> {
+        let plan = session.query(&own_sql::explain_timestamps(function, ROWS)).map_err(|error| error.what)?;
+        Ok(execution_ms(&plan.json())? * NS_PER_MS / f64::from(ROWS))
     };
-    Ok((row_ns(session, "statement_timestamp")?, row_ns(session, "clock_timestamp")?))
+    Ok((row_ns("statement_timestamp")?, row_ns("clock_timestamp")?))
 }
 
 /// Returns the execution time in EXPLAIN's JSON, in ms. The time limit of a query is far below an hour.
-fn execution_ms(json: &str) -> Result<f64, String> {
-    let plan: serde_json::Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    match plan[0]["Execution Time"].as_f64() {
-        Some(ms) if (0.0..3.6e6).contains(&ms) => Ok(ms),
-        Some(_) => Err("the Execution Time of the server's EXPLAIN is not plausible".into()),
-        None => Err("the server's EXPLAIN has no Execution Time".into()),
-    }
+fn execution_ms(plan: &serde_json::Value) -> Result<f64, &'static str> {
+    let ms = plan[0]["Execution Time"].as_f64().filter(|ms| (0.0..3.6e6).contains(ms));
+    ms.ok_or("the server's EXPLAIN has no plausible Execution Time")
 }
 
 /// Returns the read cost from the pairs.
@@ -214,10 +203,11 @@ mod tests {
 
     #[test]
     fn the_execution_time_is_read_from_json() {
-        assert_eq!(execution_ms(r#"[{"Plan": {}, "Execution Time": 6.25}]"#), Ok(6.25));
+        let of = |json: &str| execution_ms(&serde_json::from_str(json).unwrap_or_default());
+        assert_eq!(of(r#"[{"Plan": {}, "Execution Time": 6.25}]"#), Ok(6.25));
         for ms in ["1e300", "-1", "1e400"] {
-            assert!(execution_ms(&format!(r#"[{{"Execution Time": {ms}}}]"#)).is_err(), "{ms}");
+            assert!(of(&format!(r#"[{{"Execution Time": {ms}}}]"#)).is_err(), "{ms}");
         }
-        assert!(execution_ms("[]").is_err() && execution_ms("").is_err());
+        assert!(of("[]").is_err() && of("").is_err());
     }
 }

@@ -8,5 +8,4 @@ pub mod explain;
 mod own_sql;
 mod settings;
 
-pub use clock::node_read;
 pub use settings::fast_timing_info;

@@ -32,7 +32,7 @@ pub fn begin(mode: &str) -> String {
 }
 
 /// Returns the SQL that sets a setting until the end of the transaction.
-pub fn set_local(name: &str, value: &str) -> String {
+pub fn set_local(name: &str, value: impl std::fmt::Display) -> String {
     format!("SET LOCAL {name} = {value}")
 }
 
@@ -49,24 +49,26 @@ pub const KEEP_QUIET: &str = select!(
 /// debug_parallel_query starts none.
 pub const ONE_PROCESS: [&str; 2] = ["SET LOCAL jit = off", "SET LOCAL max_parallel_workers_per_gather = 0"];
 
-/// Returns the query of settings with their values, as far as the server has them. Settings of a library exist after it is
+/// Returns the query of settings with their values as a JSON object, as far as the server has them. Settings of a library exist after it is
 /// loaded.
 pub fn settings(names: &[&str]) -> String {
     format!(
         select!(
-            "name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings
+            "pg_catalog.json_object_agg(name, pg_catalog.current_setting(name)) FROM pg_catalog.pg_settings
              WHERE pg_catalog.array_position('{{{}}}'::pg_catalog.text[], name) IS NOT NULL"
         ),
         names.join(",")
     )
 }
 
-/// All settings with their values.
-pub const ALL_SETTINGS: &str = select!("name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings");
+/// All settings with their values, as a JSON object.
+pub const ALL_SETTINGS: &str =
+    select!("pg_catalog.json_object_agg(name, pg_catalog.current_setting(name)) FROM pg_catalog.pg_settings");
 
-/// One row: the process of this session; databases that accept connections; whether this user may see all statistics.
+/// The process of this session; databases that accept connections; whether this user may see all statistics.
 pub const SESSION: &str = select!(
-    "pg_catalog.pg_backend_pid(), pg_catalog.count(*), pg_catalog.pg_has_role(current_user, 'pg_monitor', 'USAGE')
+    "pg_catalog.pg_backend_pid() AS pid, pg_catalog.count(*) AS databases,
+        pg_catalog.pg_has_role(current_user, 'pg_monitor', 'USAGE') AS monitor
     FROM pg_catalog.pg_database WHERE datallowconn AND NOT datistemplate"
 );
 
@@ -74,8 +76,8 @@ pub const SESSION: &str = select!(
 /// the schema, of the object or of the extension. NULL if all three are superusers or this user. The name pg_database_owner stands for
 /// the database's owner.
 pub const EXTENSION_OBJECTS: &str = select!(
-    "o.name, pg_catalog.quote_ident(n.nspname), pg_catalog.min(r.rolname::pg_catalog.text)
-        FILTER (WHERE NOT (r.rolsuper OR r.rolname OPERATOR(pg_catalog.=) session_user))
+    "o.name, pg_catalog.quote_ident(n.nspname) AS schema, pg_catalog.min(r.rolname::pg_catalog.text)
+        FILTER (WHERE NOT (r.rolsuper OR r.rolname OPERATOR(pg_catalog.=) session_user)) AS other_owner
     FROM (SELECT 'pg_catalog.pg_class'::pg_catalog.regclass AS class, oid, relname AS name, relnamespace AS schema,
                 relowner AS owner FROM pg_catalog.pg_class
         UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, proname, pronamespace, proowner
@@ -113,9 +115,14 @@ pub const OTHER_SETTINGS: &str = select!(
     ORDER BY 1"
 );
 
-/// Returns the query of `pg_fast_timing_info()` as a JSON object.
-pub fn fast_timing_info(function: &str) -> String {
-    format!("SELECT {MARK} pg_catalog.to_json(i) FROM {function}() i")
+/// Returns the query of the rows of another query, as a list of JSON objects.
+pub fn as_json(query: &str) -> String {
+    format!("SELECT {MARK} pg_catalog.json_agg(q) FROM ({query}) AS q")
+}
+
+/// Returns the query of the rows of a function.
+pub fn rows_of(function: &str) -> String {
+    format!("SELECT {MARK} * FROM {function}()")
 }
 
 /// Statistics of all databases together.
@@ -265,7 +272,7 @@ mod tests {
             TABLES.into(),
             counted_calls("extension.pg_fast_timing_info"),
             SESSIONS.into(),
-            fast_timing_info("extension.pg_fast_timing_info"),
+            as_json(&rows_of("extension.pg_fast_timing_info")),
             explain_timestamps("clock_timestamp", 7),
             generic_plans_of_prepared("pg_timing_statement"),
             count_rows(7),

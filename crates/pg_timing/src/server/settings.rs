@@ -1,11 +1,12 @@
 //! A session that only reads: the server's settings, the extensions that pg_timing uses, and the figures of pg_fast_timing.
 
-use crate::error::{Error, SqlState};
+use crate::error::{Error, SqlState, require};
 use crate::report::FastTiming;
-use crate::server::connection::{Connection, Output, Rows};
+use crate::server::connection::{Connection, Rows};
 use crate::server::own_sql;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The time limit of a query. Queries of statistics take milliseconds; the limit ends a wait for a lock.
@@ -16,29 +17,14 @@ pub const FAST_TIMING_METHOD: &str = "pg_fast_timing.method";
 
 /// A session on a connection, for queries only.
 pub struct Session<'a> {
-    connection: &'a mut Connection,
-    stop: &'a AtomicBool,
-    /// pg_fast_timing must not count the queries
-    skip_counting: bool,
-    /// the queries stay out of statistics and logs: after the server's own settings were read
-    is_quiet: bool,
+    pub connection: &'a mut Connection,
+    /// settings that keep the queries out of statistics and logs: after the server's own settings were read
+    quiet: Vec<String>,
 }
 
 impl<'a> Session<'a> {
-    /// Uses a connection. `stop` cancels a running query.
-    pub fn new(connection: &'a mut Connection, stop: &'a AtomicBool) -> Session<'a> {
-        Session { connection, stop, skip_counting: false, is_quiet: false }
-    }
-
-    /// Runs the next queries also after Ctrl-C.
-    pub fn ignore_stop(&mut self) {
-        static NEVER: AtomicBool = AtomicBool::new(false);
-        self.stop = &NEVER;
-    }
-
-    /// Returns the connection.
-    pub fn connection(&self) -> &Connection {
-        self.connection
+    pub fn new(connection: &'a mut Connection) -> Session<'a> {
+        Session { connection, quiet: Vec::new() }
     }
 
     /// Returns the rows of one query.
@@ -46,52 +32,32 @@ impl<'a> Session<'a> {
     /// Each query runs in its own read-only transaction, because statistics do not change within a transaction. Settings
     /// end with the transaction, because a connection pooler can give the session to another client.
     pub fn query(&mut self, sql: &str) -> Result<Rows, Error> {
-        self.run(&own_sql::begin("READ ONLY"))?;
-        let result = self.query_in_transaction(sql);
-        let end = self.run(own_sql::ROLLBACK);
-        result.and_then(|rows| end.map(|_| rows))
-    }
-
-    fn query_in_transaction(&mut self, sql: &str) -> Result<Rows, Error> {
-        self.run(own_sql::EMPTY_SEARCH_PATH)?;
-        self.run(own_sql::USUAL_PLANNER)?;
-        self.run(&own_sql::set_local("statement_timeout", &LIMIT.as_millis().to_string()))?;
-        if self.skip_counting {
-            // Every user may do that. A query that sets it would itself be counted.
-            self.run(&own_sql::set_local(FAST_TIMING_METHOD, "off"))?;
-        }
-        if self.is_quiet {
-            self.run(own_sql::KEEP_QUIET)?;
-        }
-        self.run(sql)
-    }
-
-    fn run(&mut self, sql: &str) -> Result<Rows, Error> {
-        if self.stop.load(Ordering::Relaxed) {
-            // The connection ends soon, and the transaction with it.
+        if self.connection.is_stopped() {
             let state = SqlState(SqlState::QUERY_CANCELED.into());
             return Err(Error { state, ..Error::new("stopped", "the queries changed nothing") });
         }
-        self.connection.run(sql, Output::Keep, self.stop)
+        let result = self.query_in_transaction(sql);
+        self.connection.roll_back(result)
+    }
+
+    /// Returns the rows of one query as objects. There are none if their fields are others.
+    pub fn objects<T: DeserializeOwned>(&mut self, sql: &str) -> Result<Vec<T>, Error> {
+        Ok(self.query(&own_sql::as_json(sql))?.json())
+    }
+
+    fn query_in_transaction(&mut self, sql: &str) -> Result<Rows, Error> {
+        self.connection.begin("READ ONLY", LIMIT)?;
+        self.connection.execute(own_sql::USUAL_PLANNER)?;
+        self.quiet.iter().try_for_each(|sql| self.connection.execute(sql))?;
+        self.connection.run(sql)
     }
 }
 
 /// The setting of pg_fast_timing that selects the statements whose node calls it counts.
 pub const COUNT_CALLS: &str = "pg_fast_timing.count_calls";
 
-/// The settings that the cost of timing depends on.
-pub const TIMING_SETTINGS: [&str; 7] = [
-    "auto_explain.log_analyze",
-    "auto_explain.log_min_duration",
-    "auto_explain.log_timing",
-    "auto_explain.sample_rate",
-    FAST_TIMING_METHOD,
-    "timing_clock_source",
-    "track_io_timing",
-];
-
 /// A view or a function of an extension.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ExtensionObject {
     name: String,
     /// quoted
@@ -108,24 +74,30 @@ impl ExtensionObject {
     }
 }
 
+/// What this session may see.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct Role {
+    /// process of this session's backend
+    pub pid: i64,
+    /// number of databases, each with its own statistics of functions and tables
+    pub databases: u32,
+    /// whether this user may see all statistics (pg_monitor)
+    pub monitor: bool,
+}
+
 /// Facts about the server and this session.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
-    /// version number, like 180006
-    pub number: i32,
+    /// major version, like 18
+    pub major: i32,
     /// version, like `18.6`
     pub version: String,
     /// database and address
     pub name: String,
     pub settings: BTreeMap<String, String>,
-    /// process of this session's backend
-    pub pid: i64,
+    pub role: Role,
     /// views and functions of extensions that pg_timing uses
     pub extension_objects: Vec<ExtensionObject>,
-    /// number of databases, each with its own statistics of functions and tables
-    pub databases: u32,
-    /// whether this user may see all statistics (pg_monitor)
-    pub monitor: bool,
     /// settings of roles and databases, like `track_io_timing (role app)`
     pub other_settings: Vec<String>,
 }
@@ -133,56 +105,32 @@ pub struct Server {
 impl Server {
     /// Reads the facts. pg_fast_timing does not count the session's next queries.
     pub fn of(session: &mut Session) -> Result<Server, Error> {
-        let number = session.connection().server_version();
-        let version = session.connection().supported_version()?;
-        let name = session.connection().name();
-        let settings: BTreeMap<_, _> = session.query(own_sql::ALL_SETTINGS)?.pairs().into_iter().collect();
-        session.skip_counting = settings.contains_key(FAST_TIMING_METHOD);
-        session.is_quiet = true;
-        let facts = session.query(own_sql::SESSION)?;
-        let fact = |column: usize| facts.rows.first().and_then(|row| row.get(column)?.as_deref()).unwrap_or_default();
-        let objects = session.query(own_sql::EXTENSION_OBJECTS)?.rows.into_iter();
-        let object = |row: Vec<Option<String>>| {
-            let [name, schema, other_owner] = row.try_into().ok()?;
-            Some(ExtensionObject { name: name?, schema: schema?, other_owner })
-        };
-        Ok(Server {
-            number,
-            version,
-            name,
-            settings,
-            pid: fact(0).parse().unwrap_or(0),
-            extension_objects: objects.filter_map(object).collect(),
-            databases: fact(1).parse().unwrap_or(0),
-            monitor: fact(2) == "t",
-            other_settings: session.query(own_sql::OTHER_SETTINGS)?.rows.into_iter().flatten().flatten().collect(),
-        })
+        let major = session.connection.server_version() / 10_000;
+        let version = session.connection.supported_version()?;
+        let name = session.connection.name();
+        let settings: BTreeMap<_, _> = session.query(own_sql::ALL_SETTINGS)?.json();
+        // Every user may set the method. A query that sets it would itself be counted.
+        let uncounted =
+            settings.contains_key(FAST_TIMING_METHOD).then(|| own_sql::set_local(FAST_TIMING_METHOD, "off"));
+        session.quiet = uncounted.into_iter().chain([own_sql::KEEP_QUIET.into()]).collect();
+        let role = session.objects::<Role>(own_sql::SESSION)?.pop().unwrap_or_default();
+        let extension_objects = session.objects(own_sql::EXTENSION_OBJECTS)?;
+        let other_settings = session.query(own_sql::OTHER_SETTINGS)?.values;
+        Ok(Server { major, version, name, settings, role, extension_objects, other_settings })
     }
 
-    /// Returns the qualified name of an extension's view or function. `None` if the extension is not installed in this database,
-    /// or if another role could replace it.
-    pub fn extension_object(&self, name: &str) -> Option<String> {
-        let object = self.extension_objects.iter().find(|object| object.name == name)?;
-        self.unsafe_object(name).is_none().then(|| format!("{}.{name}", object.schema))
-    }
-
-    /// Returns why an extension's view or function is not used although it is installed.
-    pub fn unsafe_object(&self, name: &str) -> Option<Error> {
+    /// Returns the qualified name of an extension's view or function. `None` if the extension is not installed in this database. It is
+    /// an error if another role could replace it.
+    pub fn extension_object(&self, name: &str) -> Result<Option<String>, Error> {
         // A view and its function have the same name. Whoever owns one of them can replace it.
-        let mut objects = self.extension_objects.iter().filter(|object| object.name == name);
-        let (object, owner) = objects.find_map(|object| Some((object, object.other_owner.as_ref()?)))?;
-        Some(Error::new(
-            format!(
-                "the role {owner} owns {name}, its extension or its schema {}, and could put other code in its place",
-                object.schema
-            ),
-            "connect to a database that a superuser owns, for example -d postgres, and CREATE EXTENSION there as a superuser",
-        ))
-    }
-
-    /// Returns the major version, like 18.
-    pub fn major(&self) -> i32 {
-        self.number / 10_000
+        let objects: Vec<_> = self.extension_objects.iter().filter(|object| object.name == name).collect();
+        let other_owner = objects.iter().find_map(|object| Some((object.other_owner.as_ref()?, &object.schema)));
+        let why = other_owner.map_or(String::new(), |(owner, schema)| {
+            format!("the role {owner} owns {name}, its extension or its schema {schema}, and could put other code in its place")
+        });
+        let hint = "connect to a database that a superuser owns, for example -d postgres, and CREATE EXTENSION there as a superuser";
+        require(other_owner.is_none(), why, hint)?;
+        Ok(objects.first().map(|object| format!("{}.{name}", object.schema)))
     }
 
     /// Returns the value of a setting, if the server has it.
@@ -215,11 +163,6 @@ impl Server {
             && self.sampled_plans() > 0.0
     }
 
-    /// Returns whether auto_explain's timing reads the clock for each node call, so that its cost is in the present times.
-    pub fn reads_clock_for_plans(&self) -> bool {
-        self.times_plans() && !self.fast_timing()
-    }
-
     /// Returns the share of statements that auto_explain times, if it times any.
     pub fn sampled_plans(&self) -> f64 {
         self.number_in("auto_explain.sample_rate").unwrap_or(1.0)
@@ -239,12 +182,11 @@ pub fn set_hint(name: &str, value: &str) -> String {
 
 /// Returns the figures of `pg_fast_timing_info()`. `None` if the extension is not installed in this database, or not loaded, or
 /// another version with other columns.
-pub fn fast_timing_info(connection: &mut Connection, stop: &AtomicBool) -> Result<Option<FastTiming>, Error> {
-    let mut session = Session::new(connection, stop);
+pub fn fast_timing_info(connection: &mut Connection) -> Result<Option<FastTiming>, Error> {
+    let mut session = Session::new(connection);
     let server = Server::of(&mut session)?;
-    let Some(function) = server.extension_object("pg_fast_timing_info") else { return Ok(None) };
-    let row = session.query(&own_sql::fast_timing_info(&function))?;
-    Ok(row.value().and_then(|json| serde_json::from_str(json).ok()))
+    let Ok(Some(function)) = server.extension_object("pg_fast_timing_info") else { return Ok(None) };
+    Ok(session.objects(&own_sql::rows_of(&function))?.pop())
 }
 
 #[cfg(test)]

@@ -96,11 +96,9 @@ fn a_server_that_stops_to_read() {
 fn a_server_that_sends_rows_forever() {
     let stderr = refused_by_explain(|stream| {
         stream.write_all(&welcome()).unwrap();
-        // BEGIN and SET have no rows. The next statement asks for a setting.
-        for _ in 0..2 {
-            next_statement(stream);
-            stream.write_all(&done()).unwrap();
-        }
+        // BEGIN has no rows. The next statement asks for a setting.
+        next_statement(stream);
+        stream.write_all(&done()).unwrap();
         next_statement(stream);
         stream.write_all(&column()).unwrap();
         send_forever(stream, &row(&[b'x'; 100_000]));
@@ -127,28 +125,19 @@ fn a_server_that_completes_one_statement_forever() {
         stream.write_all(&[message(b'1', b""), message(b'2', b""), message(b'n', b"")].concat()).unwrap();
         send_forever(stream, &message(b'C', b"SELECT 0\0"));
     });
-    assert!(stderr.contains("several results for one statement"), "{stderr}");
+    assert!(stderr.contains("did not end the statement"), "{stderr}");
 }
 
 #[test]
 fn a_server_that_starts_a_copy() {
-    for kind in *b"GHW" {
-        let session: fn(&mut TcpStream) = match kind {
-            b'G' => |stream| copy(stream, b'G'),
-            b'H' => |stream| copy(stream, b'H'),
-            _ => |stream| copy(stream, b'W'),
-        };
-        let stderr = refused_by_explain(session);
-        assert!(stderr.contains("the server started a COPY"), "{stderr}");
-    }
-}
-
-fn copy(stream: &mut TcpStream, kind: u8) {
-    stream.write_all(&welcome()).unwrap();
-    next_statement(stream);
-    let start = [message(b'1', b""), message(b'2', b""), message(b'n', b""), message(kind, &[0, 0, 0])].concat();
-    stream.write_all(&start).unwrap();
-    stay_silent(stream);
+    let stderr = refused_by_explain(|stream| {
+        stream.write_all(&welcome()).unwrap();
+        next_statement(stream);
+        let start = [message(b'1', b""), message(b'2', b""), message(b'n', b""), message(b'W', &[0, 0, 0])].concat();
+        stream.write_all(&start).unwrap();
+        stay_silent(stream);
+    });
+    assert!(stderr.contains("did not end the statement"), "{stderr}");
 }
 
 /// Errors and notices before and after the session is open. Notices are not printed.

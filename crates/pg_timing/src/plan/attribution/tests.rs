@@ -19,8 +19,13 @@ fn runs() -> Vec<Plan> {
 }
 
 /// 139.8 ms: 39.8 ms in 398 calls, and 100 ms baseline.
-const CHARGE: Charge =
-    Charge { reported: 139.8, whole: Range { low: 96.0, estimate: 100.0, high: 105.0 }, calls: 398.0, clock: 31.84 };
+const OVERHEAD: Overhead = Overhead {
+    reported: 139.8,
+    corrected: Range { low: 96.0, estimate: 100.0, high: 105.0 },
+    calls: 398.0,
+    clock: 31.84,
+    unexplained: 0.0,
+};
 
 fn assert_range(range: Range, [low, estimate, high]: [f64; 3]) {
     let error = (range.low - low).abs().max((range.estimate - estimate).abs()).max((range.high - high).abs());
@@ -29,7 +34,7 @@ fn assert_range(range: Range, [low, estimate, high]: [f64; 3]) {
 
 #[test]
 fn a_node_is_charged_for_the_calls_below_it_and_for_half_of_its_own() {
-    let nodes = attribute(&runs(), &CHARGE);
+    let nodes = attribute(&runs(), &OVERHEAD);
     let [gather, scan] = &nodes[..] else { panic!("{nodes:?}") };
     // 100 - 0.1 * 249, and 40 - 0.1 * 50.
     assert!((gather.corrected_ms.estimate - 75.1).abs() < 1e-9 && (scan.corrected_ms.estimate - 35.0).abs() < 1e-9);
@@ -42,20 +47,20 @@ fn a_node_is_charged_for_the_calls_below_it_and_for_half_of_its_own() {
 #[test]
 fn the_error_of_the_overhead_is_shared_by_the_calls_or_by_the_time() {
     let exact = Part { reported: 139.8, calls: 398.0, halves: 0.0, variation: 0.0, rounding: 0.0 };
-    let all = CHARGE.corrected(&exact);
+    let all = OVERHEAD.without(&exact);
     assert!((all.estimate - 100.0).abs() < 1e-9 && (all.margins[0] - 4.0).abs() < 1e-9, "{:?}", all.margins);
-    let half = CHARGE.corrected(&Part { reported: 40.0, calls: 199.0, ..exact });
+    let half = OVERHEAD.without(&Part { reported: 40.0, calls: 199.0, ..exact });
     let own = 199.0 * 0.5 * max_overlap(0.1);
     assert!((half.margins[0] - own.hypot(2.0)).abs() < 1e-9 && (half.margins[1] - own.hypot(2.5)).abs() < 1e-9);
     // Half of the calls have 20.1 ms of the 100 ms.
     assert!((half.own_margin - own.hypot(5.0 * (0.5 - 0.201))).abs() < 1e-9, "{}", half.own_margin);
-    let without_calls = CHARGE.corrected(&Part { reported: 10.0, calls: 0.0, ..exact });
+    let without_calls = OVERHEAD.without(&Part { reported: 10.0, calls: 0.0, ..exact });
     assert!((without_calls.margins[1] - 0.5).abs() < 1e-9, "{:?}", without_calls.margins);
 }
 
 #[test]
 fn a_node_has_its_place_and_its_calls() {
-    let nodes = attribute(&runs(), &CHARGE);
+    let nodes = attribute(&runs(), &OVERHEAD);
     let scan = &nodes[1];
     assert_eq!((scan.path.as_str(), scan.kind.as_str(), scan.title.as_str()), ("0.0", "Seq Scan", "Seq Scan on t"));
     assert_eq!((scan.depth(), scan.processes, scan.calls), (1, 3, 300.0));
@@ -65,11 +70,11 @@ fn a_node_has_its_place_and_its_calls() {
 #[test]
 fn a_node_takes_no_longer_than_its_caller() {
     // The clock went back: the scan seems to take longer than the Gather.
-    let nodes = attribute(&[run(100.0, 104.0)], &CHARGE);
+    let nodes = attribute(&[run(100.0, 104.0)], &OVERHEAD);
     let [gather, scan] = [0, 1].map(|index| nodes[index].corrected_ms);
     assert_eq!((scan.estimate, scan.high, scan.low), (gather.estimate, gather.high, gather.low));
     // A scan that fits keeps its lower bound.
-    let nodes = attribute(&[run(100.0, 80.0)], &CHARGE);
+    let nodes = attribute(&[run(100.0, 80.0)], &OVERHEAD);
     let [gather, scan] = [0, 1].map(|index| nodes[index].corrected_ms);
     assert!(scan.estimate < gather.estimate && scan.low > 65.0, "{gather:?} {scan:?}");
 }
@@ -78,7 +83,7 @@ fn a_node_takes_no_longer_than_its_caller() {
 fn no_node_takes_longer_than_the_statement() {
     // The Gather has a part of the calls only, so 70 ms remain of its 100 ms.
     let whole = Range { low: 50.0, estimate: 56.2, high: 60.0 };
-    let nodes = attribute(&runs(), &Charge { reported: 100.0, whole, ..CHARGE });
+    let nodes = attribute(&runs(), &Overhead { reported: 100.0, corrected: whole, ..OVERHEAD });
     assert_range(nodes[0].corrected_ms, [50.0, 56.2, 60.0]);
     assert!((nodes[0].corrected_self_ms - (56.2 - nodes[1].corrected_ms.estimate)).abs() < 1e-9, "{nodes:?}");
     // The limit of a subplan that no known node runs.
@@ -86,7 +91,7 @@ fn no_node_takes_longer_than_the_statement() {
         {"Node Type": "Result", "Parent Relationship": "InitPlan", "Subplan Name": "InitPlan 1", "Actual Total Time": 90.0,
           "Actual Rows": 1, "Actual Loops": 1}]}}"#;
     let plan = plan_of_json(json, 100.0);
-    let nodes = attribute(&[plan], &Charge { reported: 100.0, whole, ..CHARGE });
+    let nodes = attribute(&[plan], &Overhead { reported: 100.0, corrected: whole, ..OVERHEAD });
     assert_range(nodes[1].corrected_ms, [50.0, 56.2, 60.0]);
 }
 
@@ -101,7 +106,7 @@ fn a_subplan_takes_no_longer_than_its_only_caller() {
         let plan = plan_of_json(&json, 24.0);
         // 0.1 ms per call. The statement's time limits no node.
         let whole = Range { low: 110.0, estimate: 113.9, high: 118.0 };
-        let charge = Charge { reported: 124.0, whole, calls: 101.0, ..CHARGE };
+        let charge = Overhead { reported: 124.0, corrected: whole, calls: 101.0, ..OVERHEAD };
         let nodes = attribute(&[plan], &charge);
         [0, 1].map(|index| nodes[index].corrected_ms.estimate)
     };
@@ -114,13 +119,13 @@ fn a_subplan_takes_no_longer_than_its_only_caller() {
 
 #[test]
 fn a_node_without_time_has_no_clock_share() {
-    let nodes = attribute(&[run(100.0, 0.0)], &CHARGE);
+    let nodes = attribute(&[run(100.0, 0.0)], &OVERHEAD);
     assert_eq!((nodes[1].clock_share, nodes[1].corrected_ms.estimate), (0.0, 0.0));
 }
 
 #[test]
 fn the_first_rank_is_1() {
-    let nodes = attribute(&runs(), &CHARGE);
+    let nodes = attribute(&runs(), &OVERHEAD);
     assert_eq!(
         [0, 1].map(|index| (nodes[index].rank, nodes[index].corrected_rank)),
         [(Some(1), Some(1)), (Some(2), Some(2))]
@@ -131,7 +136,7 @@ fn the_first_rank_is_1() {
 fn the_topmost_node_takes_as_long_as_the_statement_without_its_start_and_end() {
     // The execution takes 10 ms longer than the Gather, so the Gather takes at least 79.5 - 10 ms.
     let whole = Range { low: 79.5, estimate: 80.0, high: 90.0 };
-    let nodes = attribute(&runs(), &Charge { reported: 110.0, whole, ..CHARGE });
+    let nodes = attribute(&runs(), &Overhead { reported: 110.0, corrected: whole, ..OVERHEAD });
     let gather = nodes[0].corrected_ms;
     assert!(gather.low >= 69.5 && gather.low < gather.estimate, "{gather:?}");
 }

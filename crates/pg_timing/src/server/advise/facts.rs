@@ -1,17 +1,20 @@
 //! The facts behind the advice: the server, its clocks, and how its statistics grew in the window.
 
-use crate::error::{Error, SqlState};
+use crate::error::{Error, SqlState, require};
 use crate::report::{CoreShare, ReadCost};
 use crate::server::clock::Clocks;
 use crate::server::own_sql;
 use crate::server::settings::{Server, Session};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The server, its clocks, and its statistics over the window.
+/// The server, its clocks, and its statistics before and after the window.
+#[derive(Default)]
 pub struct Facts {
     pub server: Server,
     pub clocks: Clocks,
-    pub counts: Counts,
+    pub before: Snapshot,
+    pub after: Snapshot,
     pub window_s: f64,
 }
 
@@ -37,34 +40,44 @@ pub struct Events {
 }
 
 impl Events {
-    /// Returns unknown events with the reason.
-    pub fn unknown(gap: Error) -> Events {
-        Events { gap: Some(gap), ..Events::default() }
-    }
-
     /// Marks the count as a lower bound, if there is a reason.
     pub fn or_more(self, gap: Option<Error>) -> Events {
-        match gap {
-            Some(gap) => {
-                let share = self.share.map(|share| CoreShare { high: None, ..share });
-                Events { share, gap: Some(gap), ..self }
-            }
-            None => self,
-        }
+        let share = self.share.map(|share| CoreShare { high: share.high.filter(|_| gap.is_none()), ..share });
+        Events { share, gap: gap.or(self.gap), ..self }
     }
 }
 
 impl Facts {
     /// Returns counted events, with bounds on all their reads together, each of which has this cost.
-    pub fn counted(&self, events: f64, low: f64, high: f64, cost: &ReadCost) -> Events {
-        if self.window_s <= 0.0 {
-            return Events::unknown(Error::new("stopped before anything was counted", RUN_AGAIN));
-        }
+    pub fn counted(&self, events: f64, low: f64, high: f64, cost: &ReadCost) -> Result<Events, Error> {
+        require(self.window_s > 0.0, "stopped before anything was counted", RUN_AGAIN)?;
         let share = cost.low_ns.zip(cost.high_ns).map(|(low_ns, high_ns)| CoreShare {
             low: low / (self.window_s + REPORT_DELAY_S) * low_ns / 1e9,
             high: (self.window_s > REPORT_DELAY_S).then(|| high / (self.window_s - REPORT_DELAY_S) * high_ns / 1e9),
         });
-        Events { per_s: Some(events / self.window_s), share, gap: None }
+        Ok(Events { per_s: Some(events / self.window_s), share, gap: None })
+    }
+
+    /// Returns the growth of a number.
+    pub fn growth(&self, part: &str, name: &str) -> Result<f64, Error> {
+        let (before, after) = (self.before.number(part, name)?, self.after.number(part, name)?);
+        let reset = |snapshot: &Snapshot| snapshot.number(part, "reset").ok();
+        match after - before {
+            growth if growth > MAX_GROWTH => Err(not_plausible(name)),
+            growth if growth >= 0.0 && reset(&self.before) == reset(&self.after) => Ok(growth),
+            _ => Err(Error::new("the statistics were reset during the window", RUN_AGAIN)),
+        }
+    }
+
+    /// Returns the parts that the server refused, with its reasons.
+    pub fn refused(&self) -> BTreeMap<&'static str, &str> {
+        let both = self.before.0.iter().chain(&self.after.0);
+        both.filter_map(|(part, numbers)| Some((*part, numbers.as_ref().err()?.what.as_str()))).collect()
+    }
+
+    /// Returns a number after the window.
+    pub fn level(&self, part: &str, name: &str) -> Result<f64, Error> {
+        self.after.number(part, name)
     }
 }
 
@@ -81,14 +94,14 @@ pub const TABLES: &str = "tables";
 /// Returns the statistics that are read before and after the window: each part with a query of one row of numbers. The column
 /// `reset` is the time of the last reset. The statistics of functions have none, so only a smaller number shows a reset.
 pub fn statistics(server: &Server) -> Vec<(&'static str, String)> {
-    let object = |name| server.extension_object(name);
+    let object = |name| server.extension_object(name).ok().flatten();
     // Sessions of other users are visible only to superusers and to pg_monitor. For others, the type of a session is hidden, too.
     // A statement that waits for a lock makes no calls of plan nodes, and some kinds of statements have none.
     let mut parts = vec![
         (SESSIONS, own_sql::SESSIONS.into()),
         (ACTIVITY, own_sql::DATABASES.into()),
-        (IO, if server.major() == 15 { own_sql::WRITES_OF_15 } else { own_sql::IO }.into()),
-        (WAL, if server.major() < 18 { own_sql::WAL_UNTIL_17 } else { own_sql::WAL_IO }.into()),
+        (IO, if server.major == 15 { own_sql::WRITES_OF_15 } else { own_sql::IO }.into()),
+        (WAL, if server.major < 18 { own_sql::WAL_UNTIL_17 } else { own_sql::WAL_IO }.into()),
         (FUNCTIONS, own_sql::FUNCTION_CALLS.into()),
     ];
     // A plan that returns n rows to a client has at least n calls, and one call if it returns no rows. Utility statements such as
@@ -108,25 +121,21 @@ const MAX: f64 = 1e18;
 /// Largest plausible growth during a window, which is a day or less: 10 GB per second.
 const MAX_GROWTH: f64 = 1e15;
 
-/// Names and plausible numbers.
-pub type Numbers = BTreeMap<String, f64>;
-
-/// The numbers of each part, or the reason why they are missing.
+/// The plausible numbers of each part with their names, or the reason why they are missing.
 #[derive(Clone, Debug, Default)]
-pub struct Snapshot(pub BTreeMap<&'static str, Result<Numbers, Error>>);
+pub struct Snapshot(pub BTreeMap<&'static str, Result<BTreeMap<String, f64>, Error>>);
 
 impl Snapshot {
     /// Returns the numbers of all parts. A refused part has a reason instead. A lost connection is an error.
     pub fn take(session: &mut Session, parts: &[(&'static str, String)]) -> Result<Snapshot, Error> {
         let mut taken = BTreeMap::new();
         for (part, sql) in parts {
-            let numbers = match session.query(sql) {
-                Ok(rows) => Ok(rows.named().into_iter().filter_map(|(name, n)| Some((name, plausible(&n)?))).collect()),
+            let numbers = match session.objects(sql) {
                 Err(error) if error.state.ends_session() => return Err(error),
-                Err(error) => {
+                rows => rows.map(plausible).map_err(|error| {
                     let is_refused = error.state.is(SqlState::INSUFFICIENT_PRIVILEGE);
-                    Err(Error::new(error.what, if is_refused { NEEDS_MONITOR } else { RUN_AGAIN }))
-                }
+                    Error::new(error.what, if is_refused { NEEDS_MONITOR } else { RUN_AGAIN })
+                }),
             };
             taken.insert(*part, numbers);
         }
@@ -140,44 +149,14 @@ impl Snapshot {
     }
 }
 
-/// Returns the number. Statistics are never negative.
-fn plausible(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|number| (0.0..=MAX).contains(number))
+/// Returns the plausible numbers of one row. Statistics are never negative.
+fn plausible(rows: Vec<BTreeMap<String, Value>>) -> BTreeMap<String, f64> {
+    let number = |(name, value): (String, Value)| Some((name, value.as_f64().filter(|n| (0.0..=MAX).contains(n))?));
+    rows.into_iter().flatten().filter_map(number).collect()
 }
 
 fn not_plausible(name: &str) -> Error {
     Error::new(format!("the server's number of {name} is missing or not plausible"), RUN_AGAIN)
-}
-
-/// Two snapshots.
-#[derive(Clone, Debug, Default)]
-pub struct Counts {
-    pub before: Snapshot,
-    pub after: Snapshot,
-}
-
-impl Counts {
-    /// Returns the growth of a number.
-    pub fn growth(&self, part: &str, name: &str) -> Result<f64, Error> {
-        let (before, after) = (self.before.number(part, name)?, self.after.number(part, name)?);
-        let reset = |snapshot: &Snapshot| snapshot.number(part, "reset").ok();
-        match after - before {
-            growth if growth > MAX_GROWTH => Err(not_plausible(name)),
-            growth if growth >= 0.0 && reset(&self.before) == reset(&self.after) => Ok(growth),
-            _ => Err(Error::new("the statistics were reset during the window", RUN_AGAIN)),
-        }
-    }
-
-    /// Returns the parts that the server refused, with its reasons.
-    pub fn refused(&self) -> BTreeMap<&'static str, &str> {
-        let both = self.before.0.iter().chain(&self.after.0);
-        both.filter_map(|(part, numbers)| Some((*part, numbers.as_ref().err()?.what.as_str()))).collect()
-    }
-
-    /// Returns a number of the second snapshot.
-    pub fn level(&self, part: &str, name: &str) -> Result<f64, Error> {
-        self.after.number(part, name)
-    }
 }
 
 #[cfg(test)]
@@ -185,8 +164,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn counts(before: &[(&str, f64)], after: &[(&str, f64)]) -> Counts {
-        Counts { before: Snapshot::of("io", before), after: Snapshot::of("io", after) }
+    fn counts(before: &[(&str, f64)], after: &[(&str, f64)]) -> Facts {
+        Facts { before: Snapshot::of("io", before), after: Snapshot::of("io", after), ..Facts::default() }
     }
 
     #[test]
@@ -196,18 +175,20 @@ mod tests {
         assert!(counts.growth("io", "writes").is_err() && counts.growth("wal", "reads").is_err());
         assert_eq!(counts.level("io", "reads"), Ok(4.0));
         let after = Snapshot([("io", Err(Error::new("permission denied", NEEDS_MONITOR)))].into());
-        assert_eq!(Counts { after, ..counts }.refused(), [("io", "permission denied")].into());
+        assert_eq!(Facts { after, ..counts }.refused(), [("io", "permission denied")].into());
     }
 
     #[test]
     fn numbers_that_are_not_plausible_are_errors() {
-        for text in ["1e300", "1e400", "inf", "NaN", "-5", "", "0x10", "x", &"9".repeat(400)] {
-            let after: Vec<_> = plausible(text).map(|number| ("reads", number)).into_iter().collect();
-            let counts = counts(&[("reads", 1.0)], &after);
+        for text in ["1e300", "1e400", "\"inf\"", "\"NaN\"", "-5", "", "0x10", "null", &"9".repeat(400)] {
+            let rows = serde_json::from_str(&format!("[{{\"reads\": {text}}}]")).unwrap_or_default();
+            let after = Snapshot([("io", Ok(plausible(rows)))].into());
+            let counts = Facts { after, ..counts(&[("reads", 1.0)], &[]) };
             let why = Err(not_plausible("reads"));
             assert_eq!((counts.growth("io", "reads"), counts.level("io", "reads")), (why.clone(), why), "{text}");
         }
-        assert_eq!(["0", "123.5", "9e17"].map(plausible), [0.0, 123.5, 9e17].map(Some));
+        let all = plausible(serde_json::from_str(r#"[{"a": 0, "b": 123.5, "c": 9e17, "d": null}]"#).unwrap());
+        assert_eq!(all, [("a", 0.0), ("b", 123.5), ("c", 9e17)].map(|(name, n)| (name.into(), n)).into());
         assert!(counts(&[("reads", 0.0)], &[("reads", 9e17)]).growth("io", "reads").is_err());
     }
 

@@ -47,13 +47,14 @@ pub fn setting(facts: &Facts) -> Option<SettingAdvice> {
     let setting = settings::setting(NAME, value(server), on, ["on", "off"].map(|value| format!("{NAME} = {value}")));
     let counted = counted_per_s(facts);
     let events = match &counted {
-        Ok(per_s) => Events { per_s: Some(per_s * rate), ..Events::default() },
-        Err(gap) => lower_bound(facts, gap.clone()).unwrap_or_else(Events::unknown),
+        Ok(per_s) => Ok(Events { per_s: Some(per_s * rate), ..Events::default() }),
+        Err(gap) => lower_bound(facts, gap.clone()),
     };
     let advice = match (counted, call_ns) {
         _ if on && server.fast_timing() => {
             let summary = "pg_fast_timing times the nodes, which costs about as much as log_timing = off: leave it on";
-            conclude(setting, Events { share: None, ..events }, None, Ok((Action::Keep, summary.into())))
+            let events = Events { share: None, ..events.unwrap_or_default() };
+            conclude(setting, events, None, Ok((Action::Keep, summary.into())))
         }
         (Ok(per_s), Some(call_ns)) => from_counts(facts, setting, per_s, rate, call_ns),
         _ => advise(facts, setting, events, call_ns.map(|(_, high)| high)),
@@ -104,7 +105,7 @@ fn from_counts(
 
 /// Returns the most important reason why there can be calls that are not counted, or why the count says nothing.
 fn doubt(facts: &Facts, per_s: f64) -> Option<Error> {
-    let seconds = session_s(&facts.counts, "running");
+    let seconds = session_s(facts, "running");
     // So long that a statement of the same length is likely to begin and end in it.
     let window = (2.0 * seconds).ceil().clamp(60.0, LONGEST_WINDOW_S);
     let checks = || {
@@ -114,7 +115,7 @@ fn doubt(facts: &Facts, per_s: f64) -> Option<Error> {
             format!("use a window in which the statement ends: pg_timing advise --window {window:.0}"),
         )?;
         let why = "other users may run long statements, which this user may not see";
-        require(!has_hidden_sessions(&facts.counts), why, NEEDS_MONITOR)?;
+        require(!has_hidden_sessions(facts), why, NEEDS_MONITOR)?;
         require(per_s >= FEW_PER_S, format!("almost nothing ran ({per_s:.1} node calls per second)"), WHILE_BUSY)
     };
     checks().err()
@@ -124,23 +125,23 @@ fn doubt(facts: &Facts, per_s: f64) -> Option<Error> {
 /// each changed row. Rows that a scan has read do not count as calls, because the scan may filter most of them.
 fn lower_bound(facts: &Facts, Error { what, hint, .. }: Error) -> Result<Events, Error> {
     // The higher of the two lower bounds counts. Without pg_monitor the first one contains only this user's statements.
-    let of_tables = facts.counts.growth(TABLES, "asked");
+    let of_tables = facts.growth(TABLES, "asked");
     let bounds = [settings::growth(facts, "asked").map(|(asked, _)| asked), of_tables.clone()];
     let Some(calls) = bounds.into_iter().flatten().reduce(f64::max) else {
         return Err(of_tables.err().unwrap_or_else(|| Error::new("not counted", RUN_AGAIN)));
     };
     let calls = calls * facts.server.sampled_plans();
     let gap = Error::new(format!("the number of node calls is unknown: {what}"), hint);
-    Ok(facts.counted(calls, calls * READS * MIN_SHARE, calls * READS, &facts.clocks.node).or_more(Some(gap)))
+    Ok(facts.counted(calls, calls * READS * MIN_SHARE, calls * READS, &facts.clocks.node)?.or_more(Some(gap)))
 }
 
 /// Returns the node calls per second that auto_explain.log_timing times, or would time, with a sample_rate of 1. Returns a gap if
 /// pg_fast_timing does not count exactly these.
 fn counted_per_s(facts: &Facts) -> Result<f64, Error> {
     check_settings(&facts.server)?;
-    let is_loaded = facts.counts.level(COUNTERS, "of_server")? > 0.0;
+    let is_loaded = facts.level(COUNTERS, "of_server")? > 0.0;
     require(is_loaded, "pg_fast_timing is not in shared_preload_libraries", EXPERIMENT)?;
-    let (calls, failed) = (facts.counts.growth(COUNTERS, "node_calls")?, facts.counts.growth(COUNTERS, "failed")?);
+    let (calls, failed) = (facts.growth(COUNTERS, "node_calls")?, facts.growth(COUNTERS, "failed")?);
     let why = format!("pg_fast_timing did not count {failed} statements, because the server timed them");
     require(failed == 0.0, why, set_hint(FAST_TIMING_METHOD, "'auto'"))?;
     // Sessions can change the settings for themselves, which no catalog shows. Then the count is lower than this bound.
@@ -155,24 +156,23 @@ fn counted_per_s(facts: &Facts) -> Result<f64, Error> {
 /// Returns a gap if pg_fast_timing does not count the statements that log_timing times. It counts those that have instrumentation,
 /// and those of its setting.
 fn check_settings(server: &Server) -> Result<(), Error> {
-    let Some(count_calls) = server.setting(COUNT_CALLS) else {
-        return Err(Error::new("pg_fast_timing is not loaded", EXPERIMENT));
-    };
-    if let Some(error) = server.unsafe_object("pg_fast_timing_info") {
-        return Err(error);
-    }
+    let no_library = || Error::new("pg_fast_timing is not loaded", EXPERIMENT);
+    let count_calls = server.setting(COUNT_CALLS).ok_or_else(no_library)?;
     require(
-        server.extension_object("pg_fast_timing_info").is_some(),
+        server.extension_object("pg_fast_timing_info")?.is_some(),
         "this database does not have the extension pg_fast_timing",
         "run in this database: CREATE EXTENSION pg_fast_timing",
     )?;
     let is_relevant = |setting: &&String| OTHER_SETTINGS.iter().any(|name| setting.starts_with(name));
-    if let Some(setting) = server.other_settings.iter().find(is_relevant) {
-        return Err(Error::new(
-            format!("sessions override {setting}, so pg_fast_timing may not count their statements"),
-            "remove this setting from the role or database: ALTER ROLE ... RESET, or ALTER DATABASE ... RESET",
-        ));
-    }
+    let other = server.other_settings.iter().find(is_relevant);
+    require(
+        other.is_none(),
+        format!(
+            "sessions override {}, so pg_fast_timing may not count their statements",
+            other.map_or("", |other| other)
+        ),
+        "remove this setting from the role or database: ALTER ROLE ... RESET, or ALTER DATABASE ... RESET",
+    )?;
     let why = format!("{FAST_TIMING_METHOD} is off, so pg_fast_timing counts nothing");
     require(!server.is(FAST_TIMING_METHOD, "off"), why, set_hint(FAST_TIMING_METHOD, "'auto'"))?;
     let times_nested = server.is("auto_explain.log_nested_statements", "on");
@@ -208,7 +208,8 @@ fn call_ns(clocks: &Clocks) -> Option<(f64, f64)> {
 /// its next statement only after the last one: what took a second takes 1 + needed seconds.
 pub fn share(facts: &Facts, (low, high): (f64, f64)) -> (f64, f64) {
     let most = facts.clocks.cpus().unwrap_or(f64::INFINITY);
-    let is_timed = facts.server.reads_clock_for_plans();
+    // The cost is in the present times.
+    let is_timed = facts.server.times_plans() && !facts.server.fast_timing();
     let low = if is_timed { low } else { low / (1.0 + low) }.min(most);
     (low, high.min(most).max(low))
 }

@@ -16,7 +16,7 @@ use crate::report::{
 use crate::server::clock::Clocks;
 use crate::server::connection::Connection;
 use crate::server::settings::{Server, Session};
-use facts::{Counts, Facts, SESSIONS, STATEMENTS, Snapshot, statistics};
+use facts::{Facts, SESSIONS, STATEMENTS, Snapshot, statistics};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use timing_clock::Nanos;
@@ -42,10 +42,10 @@ pub fn advise(
     connection: &mut Connection,
     window: Nanos,
     clocks: &mut Option<Clocks>,
-    stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<AdviseReport, Error> {
-    let facts = observe(connection, window, clocks, stop, progress).map_err(|error| {
+    let stop = connection.stop().clone();
+    let facts = observe(&mut Session::new(connection), window, clocks, &stop, progress).map_err(|error| {
         match error.state.is(SqlState::QUERY_CANCELED) && stop.load(Ordering::Relaxed) {
             true => Error::new("stopped before the observation began", "run it again; advise changes nothing"),
             false => error,
@@ -56,28 +56,27 @@ pub fn advise(
 
 /// Collects the facts.
 fn observe(
-    connection: &mut Connection,
+    session: &mut Session,
     window: Nanos,
     known_clocks: &mut Option<Clocks>,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Facts, Error> {
-    let mut session = Session::new(connection, stop);
-    let server = Server::of(&mut session)?;
-    let clocks = known_clocks.get_or_insert_with(|| Clocks::of(&mut session, &server, stop)).clone();
+    let server = Server::of(session)?;
+    let clocks = known_clocks.get_or_insert_with(|| Clocks::of(session, &server)).clone();
     let parts = statistics(&server);
     // The window is the time between the snapshots, without the time for reading them.
     let budget = Budget::new(window, stop);
-    let before = Snapshot::take(&mut session, &parts)?;
+    let before = Snapshot::take(session, &parts)?;
     while budget.go_on() {
         std::thread::sleep(POLL_INTERVAL.min(Duration::from_nanos(budget.left().0 as u64)));
         progress(budget.spent().0 / window.0);
     }
     let window_s = (budget.spent().secs() * 1e3).round() / 1e3;
     // Ctrl-C ends only the window. The second snapshot is still needed.
-    session.ignore_stop();
-    let after = Snapshot::take(&mut session, &parts)?;
-    Ok(Facts { server, clocks, counts: Counts { before, after }, window_s })
+    session.connection.ignore_stop();
+    let after = Snapshot::take(session, &parts)?;
+    Ok(Facts { server, clocks, before, after, window_s })
 }
 
 /// Returns the report with the advice and the verdict.
@@ -170,35 +169,35 @@ pub fn host_findings(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Returns whether there are sessions at the end of the window whose statements this user may not see.
-pub fn has_hidden_sessions(counts: &Counts) -> bool {
-    counts.level(SESSIONS, "hidden").map_or(true, |hidden| hidden > 0.0)
+pub fn has_hidden_sessions(facts: &Facts) -> bool {
+    facts.level(SESSIONS, "hidden").map_or(true, |hidden| hidden > 0.0)
 }
 
 /// Returns the longest time of a `running` statement at the end of the window, or of the `oldest` transaction, in s.
-pub fn session_s(counts: &Counts, name: &str) -> f64 {
+pub fn session_s(facts: &Facts, name: &str) -> f64 {
     // Longer than 30 years is not plausible.
-    counts.level(SESSIONS, name).ok().filter(|seconds| *seconds < 1e9).unwrap_or(0.0)
+    facts.level(SESSIONS, name).ok().filter(|seconds| *seconds < 1e9).unwrap_or(0.0)
 }
 
 /// Returns one line for each kind of missing events.
 pub fn not_seen(facts: &Facts) -> Vec<String> {
-    let Facts { server, counts, window_s, .. } = facts;
+    let Facts { server, window_s, .. } = facts;
     let mut lines = Vec::new();
-    lines.extend(counts.refused().into_iter().map(|(part, why)| format!("the statistics of {part}: {why}")));
+    lines.extend(facts.refused().into_iter().map(|(part, why)| format!("the statistics of {part}: {why}")));
     // Transactions report only at their end.
-    let oldest_s = session_s(counts, "oldest");
+    let oldest_s = session_s(facts, "oldest");
     if oldest_s > *window_s {
         lines.push(format!("running transactions, the oldest for {oldest_s:.0} s: they report at their end"));
-    } else if has_hidden_sessions(counts) {
+    } else if has_hidden_sessions(facts) {
         lines.push("transactions of other users that started before the window: needs pg_monitor".into());
     }
-    if !server.monitor && counts.level(STATEMENTS, "hidden").is_ok_and(|hidden| hidden > 0.0) {
+    if !server.role.monitor && facts.level(STATEMENTS, "hidden").is_ok_and(|hidden| hidden > 0.0) {
         lines.push("statement texts of other users in pg_stat_statements: needs pg_monitor".into());
     }
     if server.is("track_counts", "off") {
         lines.push("statistics of tables and databases: track_counts is off".into());
     }
-    if server.databases > 1 {
+    if server.role.databases > 1 {
         lines.push("tables and functions of other databases: connect to each".into());
     }
     if !server.other_settings.is_empty() {

@@ -36,7 +36,13 @@ pub fn setting(name: &str, value: impl Into<String>, on: bool, lines: [String; 2
 }
 
 /// Returns the setting with the advice that follows from its events. `event_ns`: the highest cost of an event.
-pub fn advise(facts: &Facts, setting: SettingAdvice, events: Events, event_ns: Option<f64>) -> SettingAdvice {
+pub fn advise(
+    facts: &Facts,
+    setting: SettingAdvice,
+    events: Result<Events, Error>,
+    event_ns: Option<f64>,
+) -> SettingAdvice {
+    let events = events.unwrap_or_else(|gap| Events { gap: Some(gap), ..Events::default() });
     let is_few = events.per_s.is_some_and(|per_s| per_s < FEW_PER_S);
     let is_idle = || transactions(facts).is_ok_and(|transactions| transactions < FEW_PER_S * facts.window_s);
     let gap = match &events.gap {
@@ -102,7 +108,7 @@ pub fn conclude(
 }
 
 fn transactions(facts: &Facts) -> Result<f64, Error> {
-    facts.counts.growth(ACTIVITY, "transactions")
+    facts.growth(ACTIVITY, "transactions")
 }
 
 /// `track_io_timing`: the server times each read and write of blocks. Several blocks can be timed together, and 15 also counts new
@@ -113,12 +119,12 @@ pub fn track_io_timing(facts: &Facts) -> Option<SettingAdvice> {
 
 /// `track_wal_io_timing`: the server times each write and sync of WAL.
 pub fn track_wal_io_timing(facts: &Facts) -> Option<SettingAdvice> {
-    switch(facts, "track_wal_io_timing", pairs(facts, facts.counts.growth(WAL, "operations")))
+    switch(facts, "track_wal_io_timing", pairs(facts, facts.growth(WAL, "operations")))
 }
 
 /// Returns events with two reads of the clock each.
 fn pairs(facts: &Facts, events: Result<f64, Error>) -> Result<Events, Error> {
-    events.map(|n| facts.counted(n, n * READS, n * READS, &facts.clocks.read))
+    events.and_then(|n| facts.counted(n, n * READS, n * READS, &facts.clocks.read))
 }
 
 /// Returns the advice about a setting that is on or off.
@@ -131,26 +137,26 @@ fn switch(facts: &Facts, name: &str, events: Result<Events, Error>) -> Option<Se
 /// Returns the advice about a setting whose events read the clock twice.
 fn timed(facts: &Facts, setting: SettingAdvice, events: Result<Events, Error>) -> SettingAdvice {
     let event_ns = facts.clocks.read.high_ns.map(|ns| READS * ns);
-    advise(facts, setting, events.unwrap_or_else(Events::unknown), event_ns)
+    advise(facts, setting, events, event_ns)
 }
 
 /// Returns the reads and writes with bounds on their clock reads.
 fn io_events(facts: &Facts) -> Result<Events, Error> {
     let cost = &facts.clocks.read;
-    let io = |name: &str| facts.counts.growth(IO, name);
-    let temporary = facts.counts.growth(ACTIVITY, "temp_bytes")? / BLOCK;
-    let events = if facts.server.major() == 15 {
-        let (read, written) = (facts.counts.growth(ACTIVITY, "blks_read")?, io("writes")?);
+    let io = |name: &str| facts.growth(IO, name);
+    let temporary = facts.growth(ACTIVITY, "temp_bytes")? / BLOCK;
+    let events = if facts.server.major == 15 {
+        let (read, written) = (facts.growth(ACTIVITY, "blks_read")?, io("writes")?);
         let all = read + written + io("backend")?;
         facts.counted(all, (read + written) * READS, all * READS, cost)
     } else {
         let (reads, extends, writebacks) = (io("reads")?, io("extends")?, io("writebacks")?);
         let single = io("writes")? + io("fsyncs")?;
-        let combined = match facts.server.major() {
+        let combined = match facts.server.major {
             17 => reads / (facts.server.number_in("io_combine_limit").unwrap_or(128.0) * 1024.0 / BLOCK).max(1.0),
             _ => reads,
         };
-        let per_read = if facts.server.major() >= 18 { READS_WITH_WAIT } else { READS };
+        let per_read = if facts.server.major >= 18 { READS_WITH_WAIT } else { READS };
         facts.counted(
             reads + extends + writebacks + single,
             (combined + single + extends / EXTENDED_AT_ONCE + writebacks / WRITTEN_BACK_AT_ONCE) * READS,
@@ -160,7 +166,7 @@ fn io_events(facts: &Facts) -> Result<Events, Error> {
     };
     let hint = "more memory avoids these files: ALTER SYSTEM SET work_mem = '64MB'; then: SELECT pg_reload_conf()";
     let gap = || Error::new("blocks of temporary files are timed, but not counted", hint);
-    Ok(events.or_more((temporary > 0.0).then(gap)))
+    Ok(events?.or_more((temporary > 0.0).then(gap)))
 }
 
 /// `track_functions`: the server times each function call.
@@ -169,10 +175,10 @@ pub fn track_functions(facts: &Facts) -> Option<SettingAdvice> {
     let value = facts.server.setting(NAME)?;
     let on = value != "none";
     let calls = match on {
-        true => facts.counts.growth(FUNCTIONS, "calls"),
+        true => facts.growth(FUNCTIONS, "calls"),
         false => Err(Error::new("calls are counted only while track_functions is on", set_hint(NAME, "'pl'"))),
     };
-    let others = (facts.server.databases > 1)
+    let others = (facts.server.role.databases > 1)
         .then(|| Error::new("only functions of this database are counted", OTHER_DATABASES));
     let lines = [format!("{NAME} = '{}'", if on { value } else { "pl" }), format!("{NAME} = 'none'")];
     let events = pairs(facts, calls).map(|events| events.or_more(others));
@@ -188,14 +194,16 @@ pub fn statement_log(facts: &Facts) -> Option<SettingAdvice> {
     let value = server.setting(name)?;
     // It is a timestamp, which comes from the system clock in every version.
     let cost = &facts.clocks.system;
-    let counted = |n: f64, more| facts.counted(n, n * READS_OF_LOG.0, n * READS_OF_LOG.1, cost).or_more(more);
+    let counted = |n: f64, more| {
+        facts.counted(n, n * READS_OF_LOG.0, n * READS_OF_LOG.1, cost).map(|events| events.or_more(more))
+    };
     let events = match (growth(facts, "calls"), transactions(facts)) {
         (Ok((calls, more)), _) => counted(calls, more),
         // Each transaction has at least one statement.
         (Err(Error { what, hint, .. }), Ok(transactions)) => {
             counted(transactions, Some(Error::new(format!("only transactions are counted: {what}"), hint)))
         }
-        (Err(_), Err(why)) => Events::unknown(why),
+        (Err(_), Err(why)) => Err(why),
     };
     let on = is_on(&name);
     let turn_on = format!("{name} = '{}'", if on { value } else { "1s" });
@@ -213,7 +221,8 @@ pub fn track_planning(facts: &Facts) -> Option<SettingAdvice> {
     // While it is off, only statements are counted. A prepared statement may not be planned each time.
     let (name, least) = if on { ("plans", READS) } else { ("calls", 0.0) };
     let cost = &facts.clocks.read;
-    let counted = growth(facts, name).map(|(n, more)| facts.counted(n, n * least, n * READS, cost).or_more(more));
+    let counted =
+        growth(facts, name).and_then(|(n, more)| Ok(facts.counted(n, n * least, n * READS, cost)?.or_more(more)));
     let advice = switch(facts, NAME, counted)?;
     Some(match advice.advice {
         Action::TurnOn => SettingAdvice {
@@ -230,26 +239,23 @@ pub fn track_planning(facts: &Facts) -> Option<SettingAdvice> {
 /// Returns the growth of a number of pg_stat_statements, and the reason why it may be a lower bound.
 pub fn growth(facts: &Facts, name: &str) -> Result<(f64, Option<Error>), Error> {
     let server = &facts.server;
-    if let Some(error) = server.unsafe_object("pg_stat_statements") {
-        return Err(error);
-    }
+    let is_installed = server.extension_object("pg_stat_statements")?.is_some();
     let hint = match server.setting("pg_stat_statements.track") {
         Some(_) => "run in this database: CREATE EXTENSION pg_stat_statements",
         None => {
             "add pg_stat_statements to shared_preload_libraries, restart the server, and run: CREATE EXTENSION pg_stat_statements"
         }
     };
-    let is_installed = server.extension_object("pg_stat_statements").is_some();
     require(is_installed, "the database has no pg_stat_statements", hint)?;
     for (setting, value, usual) in
         [("pg_stat_statements.track", "none", "'top'"), ("compute_query_id", "off", "'auto'")]
     {
         require(!server.is(setting, value), format!("{setting} is {value}"), set_hint(setting, usual))?;
     }
-    let growth = facts.counts.growth(STATEMENTS, name)?;
+    let growth = facts.growth(STATEMENTS, name)?;
     const UTILITY: &str = "pg_stat_statements.track_utility";
     let more = require(
-        facts.counts.growth(STATEMENTS, "dealloc")? == 0.0,
+        facts.growth(STATEMENTS, "dealloc")? == 0.0,
         "pg_stat_statements removed statements during the window",
         "run: ALTER SYSTEM SET pg_stat_statements.max = 20000; then restart the server",
     )
@@ -285,35 +291,8 @@ pub fn without_lines(setting: SettingAdvice) -> SettingAdvice {
 pub fn clock_source(facts: &Facts) -> Option<SettingAdvice> {
     const NAME: &str = "timing_clock_source";
     let value = facts.server.setting(NAME)?;
-    let uses_tsc = facts.server.uses_tsc();
-    let result = match &facts.clocks.here {
-        None => Err("the host of the server is not visible"),
-        Some(here) => {
-            let costs = here
-                .clock(SYSTEM)
-                .and_then(|system| system.read_ns)
-                .zip(here.clock("rdtscp").and_then(|tsc| tsc.read_ns));
-            let compared = |text: &str| match costs {
-                Some((system, tsc)) => {
-                    let (system, tsc) = (duration(system), duration(tsc));
-                    format!("{text}: a read of the TSC takes {tsc}, one of the system clock {system}")
-                }
-                None => text.into(),
-            };
-            let is_slow = tsc_slow_if(here, Some(uses_tsc)).severity >= Severity::Warning;
-            match (faults(here), here.tsc.usable) {
-                (Some(why), _) if uses_tsc => Ok((Action::TurnOff, format!("do not use the TSC: {why}"))),
-                (Some(why), _) => Ok((Action::None, format!("do not use the TSC: {why}"))),
-                (None, _) if is_slow => Ok((Action::TurnOff, compared("the TSC is slower than the system clock"))),
-                (None, Some(true)) if uses_tsc => Ok((Action::Keep, compared("the TSC can be trusted"))),
-                (None, Some(true)) if costs.is_some_and(|(system, tsc)| tsc < system) => {
-                    Ok((Action::TurnOn, compared("the TSC can be trusted")))
-                }
-                (None, Some(true)) => Ok((Action::None, "the TSC is not faster on this host".into())),
-                (None, _) => Err("the TSC was not measured"),
-            }
-        }
-    };
+    let here = facts.clocks.here.as_ref().ok_or("the host of the server is not visible");
+    let result = here.and_then(|here| tsc_advice(here, facts.server.uses_tsc()));
     let result = result.map_err(|why| Error::new(why, "run it on the server's host: pg_timing"));
     // The server shows `auto (tsc)` for `auto`.
     let present = value.split(' ').next().unwrap_or(value);
@@ -321,6 +300,26 @@ pub fn clock_source(facts: &Facts) -> Option<SettingAdvice> {
     let [on, off] = if is_off { [present, "system"] } else { ["tsc", present] };
     let lines = [on, off].map(|value| format!("{NAME} = '{value}'"));
     Some(conclude(setting(NAME, value, false, lines), Events::default(), None, result))
+}
+
+/// Returns the advice about the TSC of this host, or why there is none.
+fn tsc_advice(here: &Report, uses_tsc: bool) -> Result<(Action, String), &'static str> {
+    let ns = |name: &str| here.clock(name).and_then(|clock| clock.read_ns);
+    let costs = ns(SYSTEM).zip(ns("rdtscp"));
+    let compared = |text: &str| match costs.map(|(system, tsc)| (duration(system), duration(tsc))) {
+        Some((system, tsc)) => format!("{text}: a read of the TSC takes {tsc}, one of the system clock {system}"),
+        None => text.into(),
+    };
+    let is_slow = tsc_slow_if(here, Some(uses_tsc)).severity >= Severity::Warning;
+    let is_faster = costs.is_some_and(|(system, tsc)| tsc < system);
+    Ok(match (faults(here), here.tsc.usable) {
+        (Some(why), _) => (if uses_tsc { Action::TurnOff } else { Action::None }, format!("do not use the TSC: {why}")),
+        _ if is_slow => (Action::TurnOff, compared("the TSC is slower than the system clock")),
+        (None, Some(true)) if uses_tsc => (Action::Keep, compared("the TSC can be trusted")),
+        (None, Some(true)) if is_faster => (Action::TurnOn, compared("the TSC can be trusted")),
+        (None, Some(true)) => (Action::None, "the TSC is not faster on this host".into()),
+        (None, _) => return Err("the TSC was not measured"),
+    })
 }
 
 /// Returns the faults of the host's TSC. Its cost is not a fault.

@@ -6,7 +6,7 @@ use super::*;
 use crate::document;
 use crate::report::{Action, ClockReport, EventsAre, Finding, ReadCost, Severity};
 use crate::server::clock::Clocks;
-use crate::server::settings::Server;
+use crate::server::settings::{Role, Server};
 
 fn cost(ns: Option<f64>) -> ReadCost {
     ReadCost {
@@ -61,16 +61,16 @@ fn facts(ns: Option<f64>, reads_per_s: f64, more: &[(&str, &str)]) -> Facts {
     };
     Facts {
         server: Server {
-            number: 180_006,
+            major: 18,
             version: "18.6".into(),
             name: "shop at /run/postgresql:5432".into(),
             settings: settings.collect(),
-            databases: 1,
-            monitor: true,
+            role: Role { pid: 7, databases: 1, monitor: true },
             ..Server::default()
         },
         clocks: Clocks { system: system.clone(), read: system.clone(), node: system, here: None },
-        counts: Counts { before: snapshot(0.0), after: snapshot(10.0) },
+        before: snapshot(0.0),
+        after: snapshot(10.0),
         window_s: 10.0,
     }
 }
@@ -78,7 +78,7 @@ fn facts(ns: Option<f64>, reads_per_s: f64, more: &[(&str, &str)]) -> Facts {
 #[test]
 fn hidden_transactions_are_noted_even_if_the_oldest_one_is_not_plausible() {
     let mut facts = facts(Some(20.0), 0.0, &[]);
-    facts.counts.after = facts.counts.after.and(Snapshot::of("sessions", &[("hidden", 1.0), ("oldest", 1e12)]));
+    facts.after = facts.after.and(Snapshot::of("sessions", &[("hidden", 1.0), ("oldest", 1e12)]));
     let lines = not_seen(&facts);
     assert!(lines.iter().any(|line| line.contains("transactions of other users")), "{lines:?}");
 }
@@ -145,7 +145,7 @@ fn without_a_read_cost_the_verdict_is_unknown() {
 #[test]
 fn missing_statistics_are_unknown_and_not_zero() {
     let mut facts = facts(Some(22.0), 1e3, &[("track_io_timing", "on")]);
-    facts.counts.after = Snapshot::default();
+    facts.after = Snapshot::default();
     let report = report(&facts, false);
     let io = setting(&report, "track_io_timing");
     assert_eq!((io.events_per_s, io.events_are, io.advice), (None, EventsAre::Unknown, Action::Unknown));
@@ -192,7 +192,7 @@ fn the_undo_line_has_the_present_value() {
 fn an_idle_server_shows_the_limit_for_a_busy_one() {
     let mut facts = facts(Some(22.0), 0.0, &[]);
     let none = || Snapshot::of("activity", &[("transactions", 7.0), ("temp_bytes", 0.0)]);
-    for snapshot in [&mut facts.counts.before, &mut facts.counts.after] {
+    for snapshot in [&mut facts.before, &mut facts.after] {
         *snapshot = std::mem::take(snapshot).and(none());
     }
     let report = report(&facts, false);
@@ -215,7 +215,7 @@ fn a_loaded_library_needs_no_restart() {
 #[test]
 fn advice_on_timing_clock_source() {
     let mut facts = facts(Some(22.0), 0.0, &[("timing_clock_source", "auto (tsc)")]);
-    facts.server.number = 190_000;
+    facts.server.major = 19;
     assert_eq!(
         setting(&report(&facts, false), "timing_clock_source").advice,
         Action::Unknown,
@@ -251,7 +251,7 @@ fn advice_on_timing_clock_source() {
 /// Returns the report about a PostgreSQL 19 with this setting, on a host with these findings and read costs.
 fn on_a_host(setting: &str, findings: Vec<Finding>, system_ns: f64, tsc_ns: f64) -> AdviseReport {
     let mut facts = facts(Some(22.0), 0.0, &[("timing_clock_source", setting)]);
-    facts.server.number = 190_000;
+    facts.server.major = 19;
     let clock = |name: &str, ns| ClockReport { name: name.into(), read_ns: Some(ns), ..ClockReport::default() };
     let mut here = crate::report::Report::empty(crate::report::Origin::Measured, "");
     here.tsc.usable = Some(true);

@@ -88,12 +88,9 @@ functions! {
     PQresultStatus(Opaque) -> c_int;
     PQresultErrorField(Opaque, c_int) -> *const c_char;
     PQntuples(Opaque) -> c_int;
-    PQnfields(Opaque) -> c_int;
-    PQfname(Opaque, c_int) -> *const c_char;
     PQgetvalue(Opaque, c_int, c_int) -> *const c_char;
     PQgetisnull(Opaque, c_int, c_int) -> c_int;
     PQclear(Opaque);
-    PQescapeLiteral(Opaque, *const c_char, usize) -> *mut c_char;
 }
 
 /// Constants of libpq-fe.h.
@@ -108,9 +105,6 @@ pub mod code {
     pub const EMPTY_QUERY: c_int = 0;
     pub const COMMAND_OK: c_int = 1;
     pub const TUPLES_OK: c_int = 2;
-    pub const COPY_OUT: c_int = 3;
-    pub const COPY_IN: c_int = 4;
-    pub const COPY_BOTH: c_int = 8;
     pub const SINGLE_TUPLE: c_int = 9;
     pub const SQLSTATE: c_int = b'C' as c_int;
     pub const MESSAGE: c_int = b'M' as c_int;

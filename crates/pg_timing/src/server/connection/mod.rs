@@ -4,12 +4,14 @@
 mod libpq;
 mod statement;
 
-pub use statement::{Output, Rows, Sql};
+pub use statement::Rows;
 
 use crate::error::{Error, SqlState, one_line};
+use clap::{Args, ValueHint};
 use libc::{c_char, c_int, c_void};
 use libpq::{Libpq, Opaque, c_text, code, libpq, owned, shortened};
 use std::ffi::CString;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -18,8 +20,6 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Time limit for each host without `connect_timeout`. A server answers within milliseconds, and through a slow network within
 /// seconds.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// libpq uses at least this much: <https://www.postgresql.org/docs/current/libpq-connect.html>
-const MIN_CONNECT_LIMIT: Duration = Duration::from_secs(2);
 /// The longest single wait for a socket. After each wait comes a check of Ctrl-C and of the time limit.
 const INTERVAL: Duration = Duration::from_millis(50);
 /// Longest version, in characters.
@@ -35,54 +35,86 @@ pub fn require_libpq() -> Result<(), Error> {
     libpq().map(|_| ())
 }
 
-/// When to ask for a password.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Password {
-    /// if the server requires a password and libpq does not find one elsewhere
-    #[default]
-    IfNeeded,
-    /// `-w`
-    Never,
-    /// `-W`
-    Always,
+/// Connection options with psql's names and meanings. libpq finds missing ones in PG* variables, a service file and .pgpass.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Target {
+    /// Database server's host name or socket directory
+    #[arg(short = 'h', long, value_name = "HOST", value_hint = ValueHint::Hostname)]
+    pub host: Option<String>,
+    /// Database server's port
+    #[arg(short, long, value_name = "PORT")]
+    pub port: Option<String>,
+    /// Database user
+    #[arg(short = 'U', long, value_name = "NAME")]
+    pub username: Option<String>,
+    /// Database name, connection string or URI
+    #[arg(short, long, value_name = "DBNAME")]
+    pub dbname: Option<String>,
+    /// Never ask for a password
+    #[arg(short = 'w', long, conflicts_with = "password")]
+    pub no_password: bool,
+    /// Ask for a password before connecting
+    #[arg(short = 'W', long)]
+    pub password: bool,
+    /// Database name, connection string or URI
+    #[arg(value_name = "DBNAME|CONNINFO|URI", conflicts_with = "dbname")]
+    pub database: Option<String>,
 }
 
-/// The server and the database: psql's options. libpq finds missing ones in PG* variables, a service file and .pgpass.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Target {
-    pub host: Option<String>,
-    pub port: Option<String>,
-    pub user: Option<String>,
-    /// a database name, a `key=value` string or a URI
-    pub database: Option<String>,
-    pub password: Password,
+impl Target {
+    fn database(&self) -> Option<&str> {
+        self.dbname.as_deref().or(self.database.as_deref())
+    }
+
+    /// Returns whether an option or a variable names the server, the user or the database. A password alone does not count.
+    pub fn is_named(&self) -> bool {
+        let variables = ["PGHOST", "PGHOSTADDR", "PGPORT", "PGUSER", "PGDATABASE", "PGSERVICE"];
+        [self.host.as_deref(), self.port.as_deref(), self.username.as_deref(), self.database()]
+            .iter()
+            .any(Option::is_some)
+            || variables.iter().any(|name| std::env::var_os(name).is_some())
+    }
+
+    /// Returns keywords and values for libpq. It expands a connection string in `dbname`, and later keywords override it, as in
+    /// psql.
+    fn parameters(&self, password: Option<&str>) -> Result<Parameters, Error> {
+        let given = [
+            ("dbname", self.database()),
+            ("host", self.host.as_deref()),
+            ("port", self.port.as_deref()),
+            ("user", self.username.as_deref()),
+            ("password", password),
+            // Statements and results are UTF-8, independent of the database's encoding.
+            ("client_encoding", Some("UTF8")),
+            ("application_name", Some("pg_timing")),
+        ];
+        let given = given.into_iter().filter_map(|(keyword, value)| Some((keyword, value?)));
+        given.map(|(keyword, value)| Ok((c_text(keyword)?, c_text(value)?))).collect()
+    }
+
+    /// Returns whether libpq's message about a connection string can contain a password: about any part of a URI, or if there is a
+    /// password at all.
+    fn can_show_password(&self) -> bool {
+        let text = self.database().unwrap_or_default().to_lowercase();
+        ["postgresql://", "postgres://"].iter().any(|scheme| text.starts_with(scheme))
+            || ["pass", "pwd"].iter().any(|word| text.contains(word))
+    }
 }
 
 /// Keywords and values for libpq.
 type Parameters = Vec<(CString, CString)>;
 
-/// libpq expands a connection string in `dbname`, and later keywords override it, as in psql.
-fn parameters(target: &Target, password: Option<&str>) -> Result<Parameters, Error> {
-    let given = [
-        ("dbname", target.database.as_deref()),
-        ("host", target.host.as_deref()),
-        ("port", target.port.as_deref()),
-        ("user", target.user.as_deref()),
-        ("password", password),
-        // Statements and results are UTF-8, independent of the database's encoding.
-        ("client_encoding", Some("UTF8")),
-        ("application_name", Some("pg_timing")),
-    ];
-    let given = given.into_iter().filter_map(|(keyword, value)| Some((keyword, value?)));
-    given.map(|(keyword, value)| Ok((c_text(keyword)?, c_text(value)?))).collect()
-}
-
 /// An open connection.
 pub struct Connection {
     pq: &'static Libpq,
     conn: Opaque,
-    /// time limit of one statement
-    limit: Duration,
+    /// Ctrl-C, which cancels a running statement
+    stop: Arc<AtomicBool>,
+    ignores_stop: bool,
+    /// time limit of each following statement; without an answer, it is canceled a little later
+    pub limit: Duration,
+    /// errors do not repeat the statements, which contain values: they can be secret
+    pub hides_statements: bool,
     /// the server did not answer, or violated the protocol: nothing more is sent to it
     final_error: Option<Error>,
     /// a server accepted the connection, even if it refused the session later
@@ -102,55 +134,54 @@ impl Connection {
     pub fn open(
         target: &Target,
         ask: impl Fn() -> Result<String, Error>,
-        stop: &AtomicBool,
+        stop: &Arc<AtomicBool>,
     ) -> Result<Connection, Error> {
-        let pq = libpq()?;
-        let password = if target.password == Password::Always { Some(ask()?) } else { None };
-        let can_ask = password.is_none() && target.password == Password::IfNeeded;
-        let mut connection = Connection::attempt(pq, target, password.as_deref(), stop)?;
-        if !connection.is_open() && can_ask && connection.needs_password() {
-            connection = Connection::attempt(pq, target, Some(&ask()?), stop)?;
+        let mut password = target.password.then(&ask).transpose()?;
+        loop {
+            let connection = Connection::attempt(target, password.as_deref(), stop)?;
+            if connection.is_open() {
+                // Otherwise libpq waits without a limit for a server that does not read.
+                // SAFETY: the connection is not NULL.
+                unsafe { (connection.pq.PQsetnonblocking)(connection.conn, 1) };
+                return Ok(connection);
+            }
+            if password.is_some() || target.no_password || !connection.needs_password() {
+                return Err(connection.refused());
+            }
+            password = Some(ask()?);
         }
-        if !connection.is_open() {
-            let error = Error::new(one_line(&connection.message()), connection.hint());
-            let state = if connection.reached { "" } else { SqlState::NO_SERVER };
-            return Err(Error { state: SqlState(state.into()), ..error });
-        }
-        // Otherwise libpq waits without a limit for a server that does not read.
-        // SAFETY: the connection is not NULL.
-        unsafe { (pq.PQsetnonblocking)(connection.conn, 1) };
-        Ok(connection)
     }
 
     /// Returns an open or a failed connection. As in libpq, each host of a list has its own time.
-    fn attempt(
-        pq: &'static Libpq,
-        target: &Target,
-        password: Option<&str>,
-        stop: &AtomicBool,
-    ) -> Result<Connection, Error> {
-        let mut parameters = parameters(target, password)?;
+    fn attempt(target: &Target, password: Option<&str>, stop: &Arc<AtomicBool>) -> Result<Connection, Error> {
+        let pq = libpq()?;
+        let mut parameters = target.parameters(password)?;
         loop {
             let end = [std::ptr::null()];
             let keywords: Vec<_> = parameters.iter().map(|(keyword, _)| keyword.as_ptr()).chain(end).collect();
             let values: Vec<_> = parameters.iter().map(|(_, value)| value.as_ptr()).chain(end).collect();
             // SAFETY: both lists end with NULL, and what they point to outlives the call.
             let conn = unsafe { (pq.PQconnectStartParams)(keywords.as_ptr(), values.as_ptr(), 1) };
-            if conn.is_null() {
-                let hint = "free memory on this host, or raise its limit (ulimit -v)";
-                return Err(Error::new("libpq is out of memory", hint));
-            }
-            let mut connection = Connection { pq, conn, limit: LIMIT, final_error: None, reached: false };
-            if connection.status() == code::CONNECTION_BAD && can_show_password(target) {
+            let mut connection = Connection {
+                pq,
+                conn,
+                stop: stop.clone(),
+                ignores_stop: false,
+                limit: LIMIT,
+                hides_statements: false,
+                final_error: None,
+                reached: false,
+            };
+            if !connection.is_connecting() && target.can_show_password() {
                 let hint = "check the connection string, and write special characters in a URI as %XX";
                 return Err(Error::new(without_quoted(&one_line(&connection.message())), hint));
             }
             // Notices are not printed: a server can send any text at any time. Errors come with the result.
-            // SAFETY: the connection is not NULL, and the function exists as long as the program.
+            // SAFETY: the function exists as long as the program.
             unsafe { (pq.PQsetNoticeProcessor)(conn, no_notices, std::ptr::null_mut()) };
-            let Err((error, tried)) = connection.wait_until_open(stop) else { return Ok(connection) };
+            let Err((error, tried)) = connection.wait_until_open() else { return Ok(connection) };
             let next = connection.other_hosts(tried)?;
-            if next.is_empty() || stop.load(Ordering::Relaxed) {
+            if next.is_empty() || connection.is_stopped() {
                 return Err(error);
             }
             parameters.extend(next);
@@ -170,19 +201,17 @@ impl Connection {
     }
 
     /// Waits until the session is open or failed. Returns why the attempt ended early, and how many hosts of a list were tried.
-    fn wait_until_open(&mut self, stop: &AtomicBool) -> Result<(), (Error, usize)> {
-        let limit = match self.option("connect_timeout").and_then(|text| text.trim().parse::<u64>().ok()) {
-            None | Some(0) => CONNECT_LIMIT,
-            Some(seconds) => Duration::from_secs(seconds).max(MIN_CONNECT_LIMIT),
-        };
+    fn wait_until_open(&mut self) -> Result<(), (Error, usize)> {
+        let given = self.option("connect_timeout").and_then(|seconds| seconds.trim().parse().ok());
+        let limit = given.filter(|seconds| *seconds > 0).map_or(CONNECT_LIMIT, Duration::from_secs);
         let (mut host, mut tried, mut start) = (self.host(), 1, Instant::now());
         let mut events = libc::POLLOUT;
-        while self.status() != code::CONNECTION_BAD {
+        while self.is_connecting() {
             if self.host() != host {
                 (host, start) = (self.host(), Instant::now());
                 tried += 1;
             }
-            if stop.load(Ordering::Relaxed) {
+            if self.is_stopped() {
                 return Err((Error::new("stopped", "the connection was not open yet"), tried));
             }
             if start.elapsed() > limit {
@@ -211,9 +240,9 @@ impl Connection {
         socket.revents != 0
     }
 
-    /// Returns a hint for a failed connection. The server's message can be in another language.
-    fn hint(&self) -> &'static str {
-        if self.needs_password() {
+    /// Returns why the connection failed. The server's message can be in another language.
+    fn refused(&self) -> Error {
+        let hint = if self.needs_password() {
             "set PGPASSWORD, use PGPASSFILE or ~/.pgpass, or run this at a terminal without -w, which asks for the password"
         } else if self.number(self.pq.PQconnectionUsedPassword) != 0 {
             "the password came from the terminal, PGPASSWORD, PGPASSFILE or ~/.pgpass"
@@ -221,12 +250,29 @@ impl Connection {
             "check that the server runs, or name another one (-h and -p, as with psql); \"pg_timing explain --ephemeral\" starts a temporary server"
         } else {
             CHECK_PSQL
-        }
+        };
+        let state = if self.reached { "" } else { SqlState::NO_SERVER };
+        Error { state: SqlState(state.into()), ..Error::new(one_line(&self.message()), hint) }
+    }
+
+    /// Cancels no statement from now on, also after Ctrl-C.
+    pub fn ignore_stop(&mut self) {
+        self.ignores_stop = true;
+    }
+
+    /// Returns the flag of Ctrl-C.
+    pub fn stop(&self) -> &Arc<AtomicBool> {
+        &self.stop
+    }
+
+    /// Returns whether the user has stopped the statements.
+    pub fn is_stopped(&self) -> bool {
+        !self.ignores_stop && self.stop.load(Ordering::Relaxed)
     }
 
     /// Returns a number that a function of libpq returns for this connection.
     fn number(&self, function: unsafe extern "C" fn(Opaque) -> c_int) -> c_int {
-        // SAFETY: the connection is not NULL, and no function of libpq-fe.h with this type needs more.
+        // SAFETY: the connection is open, or libpq accepts NULL here; no function of libpq-fe.h with this type needs more.
         unsafe { function(self.conn) }
     }
 
@@ -242,6 +288,11 @@ impl Connection {
 
     fn is_open(&self) -> bool {
         self.status() == code::CONNECTION_OK
+    }
+
+    /// Returns whether the connection is open or may become so.
+    fn is_connecting(&self) -> bool {
+        self.status() != code::CONNECTION_BAD
     }
 
     fn needs_password(&self) -> bool {
@@ -266,16 +317,6 @@ impl Connection {
     /// Returns the host or socket directory, and the port.
     fn host(&self) -> String {
         format!("{}:{}", self.text(self.pq.PQhost), self.text(self.pq.PQport))
-    }
-
-    /// Lowers the time limit of each following statement.
-    pub fn lower_limit(&mut self, limit: Duration) {
-        self.limit = self.limit.min(limit);
-    }
-
-    /// Sets the time limit of each following statement. A statement without an answer is canceled a little later.
-    pub fn set_limit(&mut self, limit: Duration) {
-        self.limit = limit;
     }
 
     /// Returns libpq's message.
@@ -318,31 +359,9 @@ impl Connection {
     pub fn name(&self) -> String {
         format!("{} at {}", self.text(self.pq.PQdb), self.host())
     }
-
-    /// Returns the value as an SQL literal, or `NULL`. The server infers its type from the place where it is used.
-    pub fn literal(&self, value: Option<&str>) -> Result<String, Error> {
-        let Some(value) = value else { return Ok("NULL".into()) };
-        let value = c_text(value)?;
-        // SAFETY: the connection is not NULL, and the text has this length. The result is copied, and freed once.
-        let literal = unsafe {
-            let escaped = (self.pq.PQescapeLiteral)(self.conn, value.as_ptr(), value.as_bytes().len());
-            let literal = owned(escaped);
-            (self.pq.PQfreemem)(escaped as *mut c_void);
-            literal
-        };
-        literal.ok_or_else(|| Error::new("libpq could not quote a value", "values must be UTF-8 text"))
-    }
 }
 
 unsafe extern "C" fn no_notices(_: *mut c_void, _: *const c_char) {}
-
-/// Returns whether libpq's message about a connection string can contain a password: about any part of a URI, or if there is a
-/// password at all.
-fn can_show_password(target: &Target) -> bool {
-    let text = target.database.as_deref().unwrap_or_default().to_lowercase();
-    ["postgresql://", "postgres://"].iter().any(|scheme| text.starts_with(scheme))
-        || ["pass", "pwd"].iter().any(|word| text.contains(word))
-}
 
 /// Returns libpq's message without the parts of the connection string that it quotes: one of them can be the password.
 fn without_quoted(message: &str) -> String {
@@ -370,7 +389,7 @@ mod tests {
     fn single_options_override_the_connection_string() {
         let database = Some("service=x host=y".into());
         let target = Target { host: Some("/tmp".into()), database, ..Target::default() };
-        let parameters = parameters(&target, Some("secret")).unwrap();
+        let parameters = target.parameters(Some("secret")).unwrap();
         let keywords: Vec<_> = parameters.iter().map(|(keyword, _)| keyword.to_str().unwrap()).collect();
         assert_eq!(keywords, ["dbname", "host", "password", "client_encoding", "application_name"]);
     }

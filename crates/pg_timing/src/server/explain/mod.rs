@@ -14,10 +14,11 @@ pub use scan::{Kind as TokenKind, Tokens};
 pub use script::Script;
 
 use crate::error::Error;
-use crate::report::{ClassicReport, ExplainReport, PlanFormat, PlanSource, ReadCost};
+use crate::report::{ClassicReport, ExplainReport, PlanFormat, PlanSource};
+use crate::server::clock::node_read;
 use crate::server::connection::Connection;
 use crate::server::own_sql;
-use std::sync::atomic::AtomicBool;
+use script::{explain as explain_sql, explain_analyze};
 use std::time::Duration;
 
 /// What ROLLBACK does not undo.
@@ -44,39 +45,40 @@ pub fn explain(
     connection: &mut Connection,
     script: &Script,
     options: RunOptions,
-    stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<ExplainReport, Error> {
-    let mut session = session::RunSession::new(connection, options, script.settings(), stop)?;
+    let mut session = session::RunSession::new(connection, options, &script.settings)?;
     let server = server::LiveServer::read(&mut session)?;
     let subject = subject::Subject::prepare(&mut session, script)?;
-    let half_width = |runs: &runs::Runs| report::Overhead::of(runs).half_width();
+    let half_width = |runs: &runs::Runs| report::overhead(runs).half_width();
     let runs = runs::runs(&mut session, &subject, &server.timings, progress, half_width)?;
-    // The plan that is printed needs one more run, also after Ctrl-C. It has the same time limit.
-    if session.is_stopped() {
-        session.ignore_stop();
-    }
+    let mut one_more = |sql: String| {
+        // The plan that is printed needs one more run, also after Ctrl-C. It has the same time limit.
+        session.connection.ignore_stop();
+        session.explain(&sql, &[])
+    };
     let document = match options.document {
-        Some(PlanFormat::Text) => Some(PlanSource::Text(session.explain(subject.explain("ANALYZE, TIMING ON"), None)?)),
-        Some(PlanFormat::Json) => Some(PlanSource::Json(session.explain(subject.explain_analyze("TIMING ON"), None)?)),
+        Some(PlanFormat::Text) => {
+            Some(PlanSource::Text(one_more(explain_sql("ANALYZE, TIMING ON", &subject.explained))?))
+        }
+        Some(PlanFormat::Json) => Some(PlanSource::Json(one_more(explain_analyze("TIMING ON", &subject.explained))?)),
         None => None,
     };
     Ok(ExplainReport { document, ..report::report(&server, script, &subject, &runs) })
 }
 
 /// Runs the classic test: count rows, with and without EXPLAIN ANALYZE. It needs no table and writes nothing, so it runs on
-/// any server, including a standby. `read` is the measured cost of one read of the server's clock.
+/// any server, including a standby.
 pub fn classic(
     connection: &mut Connection,
-    read: ReadCost,
     options: RunOptions,
-    stop: &AtomicBool,
     progress: &mut dyn FnMut(f64),
 ) -> Result<ClassicReport, Error> {
+    let read = node_read(connection)?;
     let options = RunOptions { time: options.time / 2, ..options };
     let mut run_half = |sql: &str, done_before: f64| -> Result<ExplainReport, Error> {
         let script = Script::new(&[sql], &[])?;
-        explain(connection, &script, options, stop, &mut |done| progress(done_before + done / 2.0))
+        explain(connection, &script, options, &mut |done| progress(done_before + done / 2.0))
     };
     // One call per row through two nodes, and then the same number of rows in 400 loops.
     let count = run_half(&own_sql::count_rows(100_000), 0.0)?;

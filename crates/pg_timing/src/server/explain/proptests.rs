@@ -1,7 +1,8 @@
 //! Properties of the nodes' times for any plan.
 
-use super::report::Overhead;
+use super::report;
 use super::runs::Runs;
+use crate::plan::attribution::attribute;
 use crate::plan::tests::generated::{check_self_times, tree, with_consistent_times};
 use crate::plan::unusable::check_run;
 use crate::plan::{Explained, Node, Plan};
@@ -54,7 +55,7 @@ proptest! {
         let bare_calls_ms = bare_call_ms.into_iter().collect();
         let runs = Runs { bare_calls_ms, ..runs_of(&root, speeds, baseline, rows_only) };
         prop_assume!(runs.reported.iter().all(|run| check_run(run).is_ok()));
-        let overhead = Overhead::of(&runs);
-        check_self_times(&overhead.nodes(&runs), &runs.reported[0], overhead.reported, overhead.corrected)?;
+        let overhead = report::overhead(&runs);
+        check_self_times(&attribute(&runs.reported, &overhead), &runs.reported[0], overhead.reported, overhead.corrected)?;
     }
 }

@@ -6,83 +6,43 @@
 //! TIMING OFF by more than that, the calls of this plan cost more than bare calls, and only the pairs count. The calls alone give
 //! the overhead of a statement that is too short to measure.
 
-use super::runs::Runs;
+use super::runs::{RunMode, Runs};
 use super::script::Script;
 use super::server::LiveServer;
-use super::session::{PlanMode, Timing};
+use super::session::{CUSTOM, GENERIC};
 use super::subject::Subject;
 use crate::human::duration;
 use crate::plan::Plan;
-use crate::plan::attribution::{Charge, attribute};
+use crate::plan::attribution::{Overhead, attribute};
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
-use crate::report::{ExplainReport, ExplainedNode, LiveRuns, Range, Spread, Timed};
+use crate::report::{ExplainReport, LiveRuns, Range, Spread, Timed};
 use crate::report::{LEAST_PART, MOST_PART, MS_PER_NS, NS_PER_MS, OVERLAP_NS, WORK_ERROR};
 use crate::statistics::{ERROR, median, median_interval, quantile, sorted};
 
+/// psql's \timing includes the time to send them.
+const MANY_ROWS: f64 = 1000.0;
 /// Clock reads are about this part of a call's overhead. The rest is the counting of rows and buffers.
 const CLOCK_PART: f64 = 0.85;
 
-/// The figures of the whole plan. Times are in ms, at the speed that the machine had during the reported runs.
-#[derive(Clone, Debug)]
-pub struct Overhead {
-    /// median of the runs of EXPLAIN ANALYZE
-    pub reported: f64,
-    /// reported time without overhead
-    pub corrected: Range,
-    /// time of the clock reads
-    pub clock: f64,
-    /// by how much the timed runs took longer than the calls can explain, within the errors of both
-    pub unexplained: f64,
-    /// calls of the whole plan, per process
-    pub calls: f64,
-    /// calls of the whole plan by all processes
-    pub all_calls: f64,
-}
-
-impl Overhead {
-    /// Computes the overhead of the whole plan.
-    pub fn of(runs: &Runs) -> Overhead {
-        let reported = median(&runs.ms_of(REPORTED));
-        let first = runs.reported.first();
-        let calls = first.map_or(0.0, |run| run.calls_per_process().estimate);
-        let measured = measured(runs, reported);
-        let by_calls = by_calls(runs, reported, calls * first.map_or(1.0, Plan::concurrent_processes))
-            .filter(|by_calls| measured.is_none() || !reads_cost_more(runs, reported, *by_calls));
-        let (overhead, unexplained) = match (measured, by_calls) {
-            (Some(measured), Some(by_calls)) => limited(measured, by_calls),
-            (Some(one), None) | (None, Some(one)) => (one, 0.0),
-            (None, None) => (Range { low: 0.0, estimate: 0.0, high: reported }, 0.0),
-        };
-        let corrected = overhead.rest_of(reported);
-        let timing = match measured {
-            Some(_) => part(runs, REPORTED, ROWS_ONLY).estimate * reported,
-            None => CLOCK_PART * overhead.estimate,
-        };
-        Overhead {
-            reported,
-            corrected,
-            clock: timing.clamp(0.0, overhead.estimate),
-            unexplained,
-            calls,
-            all_calls: first.map_or(0.0, |run| run.all_calls().estimate),
-        }
-    }
-
-    /// Returns the overhead of counting rows, and buffers if BUFFERS is on by default.
-    fn counting(&self) -> f64 {
-        self.reported - self.corrected.estimate - self.clock
-    }
-
-    /// Returns the relative half-width of the corrected time's interval. It is infinite if the time is not known.
-    pub fn half_width(&self) -> f64 {
-        (self.corrected.high / self.corrected.low).ln() / 2.0
-    }
-
-    /// Returns every node with its corrected time.
-    pub fn nodes(&self, runs: &Runs) -> Vec<ExplainedNode> {
-        let Overhead { reported, corrected, calls, clock, .. } = *self;
-        attribute(&runs.reported, &Charge { reported, whole: corrected, calls, clock })
-    }
+/// Computes the overhead of the whole plan, at the speed that the machine had during the reported runs.
+pub fn overhead(runs: &Runs) -> Overhead {
+    let reported = median(&runs.ms_of(REPORTED));
+    let first = runs.reported.first();
+    let calls = first.map_or(0.0, |run| run.calls_per_process().estimate);
+    let measured = measured(runs, reported);
+    let by_calls = by_calls(runs, reported, calls * first.map_or(1.0, Plan::concurrent_processes))
+        .filter(|by_calls| measured.is_none() || !reads_cost_more(runs, reported, *by_calls));
+    let (overhead, unexplained) = match (measured, by_calls) {
+        (Some(measured), Some(by_calls)) => limited(measured, by_calls),
+        (Some(one), None) | (None, Some(one)) => (one, 0.0),
+        (None, None) => (Range { low: 0.0, estimate: 0.0, high: reported }, 0.0),
+    };
+    let clock = match measured {
+        Some(_) => part(runs, REPORTED, ROWS_ONLY).estimate * reported,
+        None => CLOCK_PART * overhead.estimate,
+    };
+    let clock = clock.clamp(0.0, overhead.estimate);
+    Overhead { reported, corrected: overhead.rest_of(reported), clock, unexplained, calls }
 }
 
 /// Returns by how much one mode takes longer than another, as a fraction of the reported time. Runs of the same round are compared.
@@ -150,14 +110,14 @@ fn limited(measured: Range, by_calls: Range) -> (Range, f64) {
 
 /// Builds the report of a statement's runs.
 pub fn report(server: &LiveServer, script: &Script, subject: &Subject, runs: &Runs) -> ExplainReport {
-    let overhead = Overhead::of(runs);
+    let overhead = overhead(runs);
     ExplainReport {
         settings: server.settings.clone(),
-        statement: Some(script.text().into()),
+        statement: Some(script.text.clone()),
         runs: Some(live_runs(server, script, subject, runs, &overhead)),
         notes: notes(server, subject, runs, overhead.half_width()),
-        nodes: overhead.nodes(runs),
-        ..ExplainReport::of(overhead.reported, overhead.corrected, overhead.clock, overhead.unexplained)
+        nodes: attribute(&runs.reported, &overhead),
+        ..overhead.report()
     }
 }
 
@@ -165,18 +125,17 @@ fn live_runs(server: &LiveServer, script: &Script, subject: &Subject, runs: &Run
     let baseline = runs.ms_of(BASELINE);
     let (timing, counting) = (part(runs, REPORTED, ROWS_ONLY), part(runs, ROWS_ONLY, BASELINE));
     let per_call = overhead.reported * NS_PER_MS / overhead.calls.max(1.0);
-    let timed = |timing: &Timing| {
-        let mode = timing.to_string();
-        let ratio = runs.ratio(&mode).map_or(1.0, |ratio| ratio.estimate.max(1.0));
-        Timed {
-            setting: timing.setting.into(),
-            value: timing.value.into(),
-            reported_ms: overhead.reported * (1.0 + part(runs, &mode, REPORTED).estimate),
-            ratio,
-            clock_per_call_ns: part(runs, &mode, ROWS_ONLY).times(per_call).clamp(0.0, f64::INFINITY),
-        }
+    let timed = |RunMode { name, .. }: &RunMode| {
+        let (setting, value) = name.split_once('=')?;
+        Some(Timed {
+            setting: setting.into(),
+            value: value.into(),
+            reported_ms: overhead.reported * (1.0 + part(runs, name, REPORTED).estimate),
+            ratio: runs.ratio(name).map_or(1.0, |ratio| ratio.estimate.max(1.0)),
+            clock_per_call_ns: part(runs, name, ROWS_ONLY).times(per_call).clamp(0.0, f64::INFINITY),
+        })
     };
-    let mut given_settings: Vec<String> = script.settings().iter().map(|setting| setting.name.clone()).collect();
+    let mut given_settings: Vec<String> = script.settings.iter().map(|setting| setting.name.clone()).collect();
     given_settings.sort_unstable();
     given_settings.dedup();
     LiveRuns {
@@ -189,13 +148,13 @@ fn live_runs(server: &LiveServer, script: &Script, subject: &Subject, runs: &Run
         spread_ms: Spread::of(&baseline),
         rows_only_ms: overhead.reported * (1.0 - timing.estimate),
         given_settings,
-        plan_mode: subject.plan_mode.map(|mode| format!("{mode:?}").to_lowercase()),
+        plan_mode: subject.plan_mode.map(Into::into),
         round_trip_ms: runs.round_trip_ms.estimate,
         planning_ms: median_planning_ms(runs),
-        calls: overhead.all_calls,
+        calls: runs.reported.first().map_or(0.0, |run| run.all_calls().estimate),
         clock_per_call_ns: around(overhead.clock, timing, overhead),
-        rows_per_call_ns: around(overhead.counting(), counting, overhead),
-        timed: server.timings.iter().map(timed).collect(),
+        rows_per_call_ns: around(overhead.reported - overhead.corrected.estimate - overhead.clock, counting, overhead),
+        timed: server.timings.iter().filter_map(timed).collect(),
         samples: runs.samples.clone(),
     }
 }
@@ -219,9 +178,8 @@ fn notes(server: &LiveServer, subject: &Subject, runs: &Runs, half_width: f64) -
         notes.push(format!("the baseline includes sending its rows to the client: {}", runs.rows_sent));
     }
     notes.extend(plan_mode(subject.plan_mode, runs));
-    if subject.skips_rows {
-        notes.extend(rows_not_sent(runs));
-    }
+    let rows = runs.reported.first().and_then(Plan::rows).filter(|rows| subject.skips_rows && *rows >= MANY_ROWS);
+    notes.extend(rows.map(|rows| format!("{rows} rows are not sent to the client, so psql's \\timing shows more")));
     notes.extend(different_calls(runs));
     notes.extend(imprecise(runs, half_width));
     if runs.reported.iter().any(|run| run.uses_jit) {
@@ -236,27 +194,20 @@ fn median_planning_ms(runs: &Runs) -> Option<f64> {
 }
 
 /// Returns a note about the plan for the values of parameters, and about its planning.
-fn plan_mode(plan_mode: Option<PlanMode>, runs: &Runs) -> Option<String> {
+fn plan_mode(plan_mode: Option<&str>, runs: &Runs) -> Option<String> {
     let planning =
         median_planning_ms(runs).map(|ms| format!("planning took {} and is not included", duration(ms * NS_PER_MS)));
     match plan_mode {
-        Some(PlanMode::Custom) => {
+        Some(CUSTOM) => {
             Some(format!("the server plans the statement for these values (custom plan); {}", planning?))
         }
-        Some(PlanMode::Generic) => Some(
+        Some(GENERIC) => Some(
             "the server uses a plan for any values (generic plan), as it does after five executions; SET plan_cache_mode = \
              force_custom_plan selects a plan for these values"
                 .into(),
         ),
-        None => planning,
+        _ => planning,
     }
-}
-
-/// Returns a note if the rows are not sent. psql's \timing includes sending them.
-fn rows_not_sent(runs: &Runs) -> Option<String> {
-    const MANY: f64 = 1000.0;
-    let rows = runs.reported.first()?.rows()?;
-    (rows >= MANY).then(|| format!("{rows} rows are not sent to the client, so psql's \\timing shows more"))
 }
 
 /// Returns a note if the interval is wide and the time was up: a longer time would help.
@@ -310,28 +261,34 @@ mod tests {
     }
 
     fn factor(overhead: &Overhead) -> Option<Range> {
-        ExplainReport::of(overhead.reported, overhead.corrected, 0.0, 0.0).overhead_factor
+        overhead.report().overhead_factor
     }
 
     fn rounded(overhead: &Overhead) -> [f64; 4] {
-        [overhead.corrected.estimate, overhead.clock, overhead.counting(), overhead.unexplained].map(f64::round)
+        [
+            overhead.corrected.estimate,
+            overhead.clock,
+            (overhead.reported - overhead.corrected.estimate - overhead.clock),
+            overhead.unexplained,
+        ]
+        .map(f64::round)
     }
 
     #[test]
     fn the_root_is_as_certain_as_the_statement() {
-        let overhead = Overhead::of(&count_runs());
+        let overhead = super::overhead(&count_runs());
         assert_eq!(rounded(&overhead), [100.0, 90.0, 10.0, 0.0]);
         let Range { low, high, .. } = overhead.corrected;
         assert!((97.0..99.0).contains(&low) && (101.0..103.0).contains(&high), "{low} {high}");
         let factor = factor(&overhead).unwrap();
         assert!(factor.low < 2.0 && (factor.estimate - 2.0).abs() < 0.001 && factor.high > 2.0, "{factor:?}");
-        let root = overhead.nodes(&count_runs())[0].corrected_ms;
+        let root = attribute(&count_runs().reported, &overhead)[0].corrected_ms;
         assert!((root.estimate - 100.0).abs() < 0.1 && (root.half_width() - (100.0 - low)).abs() < 0.2, "{root:?}");
     }
 
     #[test]
     fn a_node_is_charged_for_half_of_its_own_calls() {
-        let nodes = Overhead::of(&count_runs()).nodes(&count_runs());
+        let nodes = attribute(&count_runs().reported, &overhead(&count_runs()));
         let scan = &nodes[1];
         assert!((scan.corrected_ms.estimate - 80.0).abs() < 0.1, "{:?}", scan.corrected_ms);
         // A tenth of a call may fall to the other side of the scan's time: 10 ms.
@@ -345,23 +302,23 @@ mod tests {
     fn what_the_calls_cannot_cost_is_not_overhead() {
         // A million calls cost 20 ms, and at most 26 + 6 ms.
         let runs = Runs { bare_calls_ms: vec![20e-6; 9], ..slow_runs() };
-        let overhead = Overhead::of(&runs);
+        let overhead = super::overhead(&runs);
         assert_eq!(rounded(&overhead), [180.0, 5.0, 15.0, 68.0]);
         assert!((overhead.corrected.low - 168.0).abs() < 0.5 && (overhead.corrected.high - 196.0).abs() < 0.1);
-        let nodes = overhead.nodes(&runs);
+        let nodes = attribute(&runs.reported, &overhead);
         assert!((nodes[0].corrected_ms.estimate - 180.0).abs() < 0.1, "{:?}", nodes[0].corrected_ms);
         // A call costs more while the statement waits for a CPU: the fastest baseline run takes a third of the time.
         let mut waits = runs.clone();
         waits.samples[0].ms = 33.3;
-        assert!(Overhead::of(&waits).corrected.low < 120.0);
+        assert!(super::overhead(&waits).corrected.low < 120.0);
         // If bare calls cost as much as the overhead, nothing is unexplained.
-        let explained = Overhead::of(&Runs { bare_calls_ms: vec![100e-6; 9], ..count_runs() });
+        let explained = super::overhead(&Runs { bare_calls_ms: vec![100e-6; 9], ..count_runs() });
         assert_eq!(rounded(&explained), [100.0, 90.0, 10.0, 0.0]);
     }
 
     #[test]
     fn timing_on_and_off_show_that_calls_reads_cost_more_than_bare_calls() {
-        let overhead = Overhead::of(&Runs { bare_calls_ms: vec![20e-6; 9], ..count_runs() });
+        let overhead = super::overhead(&Runs { bare_calls_ms: vec![20e-6; 9], ..count_runs() });
         assert_eq!(rounded(&overhead), [100.0, 90.0, 10.0, 0.0]);
         assert!((97.0..103.0).contains(&overhead.corrected.low) && overhead.corrected.high < 103.0);
     }
@@ -379,9 +336,9 @@ mod tests {
     #[test]
     fn parallel_processes_may_wait_for_each_others_timing() {
         let mut runs = Runs { bare_calls_ms: vec![20e-6; 9], ..slow_runs() };
-        let single = Overhead::of(&runs).unexplained;
+        let single = super::overhead(&runs).unexplained;
         runs.reported.iter_mut().for_each(|run| run.nodes[1].processes = 3.0);
-        assert!(Overhead::of(&runs).unexplained < single - 30.0);
+        assert!(super::overhead(&runs).unexplained < single - 30.0);
     }
 
     #[test]
@@ -391,18 +348,18 @@ mod tests {
             200.1,
         );
         let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..runs_with_times(&[200.1; 3], &[200.1; 3], vec![sleep; 3]) };
-        let overhead = Overhead::of(&runs);
+        let overhead = super::overhead(&runs);
         assert!(factor(&overhead).unwrap().high < 1.000001, "{:?}", factor(&overhead));
     }
 
     #[test]
     fn noise_does_not_make_the_overhead_negative() {
         let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..runs_of([300.0; 8], 195.0) };
-        let overhead = Overhead::of(&runs);
+        let overhead = super::overhead(&runs);
         assert_eq!(factor(&overhead).unwrap().low, 1.0);
         // Each call costs at least a fifth of a bare call.
         assert!((overhead.corrected.low - 192.0).abs() < 0.1 && overhead.corrected.high == 200.0);
-        let nodes = overhead.nodes(&runs);
+        let nodes = attribute(&runs.reported, &overhead);
         assert!(nodes.iter().all(|node| node.corrected_ms.estimate == node.reported_ms && node.clock_share == 0.0));
     }
 
@@ -417,11 +374,11 @@ mod tests {
             bare_calls_ms,
             ..runs_with_times(&[0.01; 8], &[0.01; 8], vec![one_row.clone(); 8])
         };
-        let overhead = Overhead::of(&short(vec![40e-6; 9]));
+        let overhead = super::overhead(&short(vec![40e-6; 9]));
         let calls_ms = overhead.calls * 40e-6;
         assert!((overhead.reported - overhead.corrected.estimate - calls_ms).abs() < 1e-9, "{overhead:?}");
         assert!(factor(&overhead).is_some() && overhead.unexplained == 0.0);
-        let unknown = Overhead::of(&short(vec![]));
+        let unknown = super::overhead(&short(vec![]));
         assert_eq!((factor(&unknown), unknown.corrected.low, unknown.corrected.high), (None, 0.0, 0.016));
     }
 
@@ -442,12 +399,15 @@ mod tests {
         #[test]
         fn quiet_runs_of_few_rows_have_no_notes() {
             let runs = runs([90.0, 90.5, 90.2], [900, 900, 900]);
-            assert_eq!((rows_not_sent(&runs), different_calls(&runs), imprecise(&runs, 0.01)), (None, None, None));
+            assert_eq!((different_calls(&runs), imprecise(&runs, 0.01)), (None, None));
         }
 
         #[test]
         fn rows_that_are_not_sent_are_noted() {
-            assert!(rows_not_sent(&runs([90.0; 3], [5000; 3])).unwrap().starts_with("5000 rows are not sent"));
+            let subject = Subject { skips_rows: true, ..Subject::default() };
+            let of = |rows| notes(&LiveServer::default(), &subject, &runs([90.0; 3], [rows; 3]), 0.01);
+            assert!(of(5000)[0].starts_with("5000 rows are not sent"));
+            assert_eq!(of(900), Vec::<String>::new());
         }
 
         #[test]

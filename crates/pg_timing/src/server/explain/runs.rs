@@ -3,13 +3,16 @@
 //! A round is: baseline, reported, baseline, TIMING OFF, and other timing methods. `statistics.rs` compares each run with
 //! the baseline runs of its round, and decides when the rounds are enough.
 
-use super::session::{RunSession, Timing};
+use super::script::explain_analyze;
+use super::session::RunSession;
 use super::subject::Subject;
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::human::duration;
 use crate::plan::Plan;
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
 use crate::report::{NS_PER_MS, Range, RunSample};
+use crate::server::own_sql;
+use crate::server::settings::FAST_TIMING_METHOD;
 use crate::statistics::{ERROR, LOOKS, Round, is_enough, median, median_interval, ratio};
 use std::time::{Duration, Instant};
 
@@ -29,26 +32,45 @@ const SHORT_MS: f64 = 50.0;
 /// The user hears beforehand how long three rounds of a statement take that takes longer than this.
 const LONG_MS: f64 = 3000.0;
 
+/// PostgreSQL 19's setting of the clock, and pg_fast_timing's, with their values: they select the timing method.
+pub const METHODS: [(&str, &[&str]); 2] =
+    [("timing_clock_source", &["system", "tsc"]), (FAST_TIMING_METHOD, &["off", "tsc", "auto"])];
+
 /// How a statement is run.
-struct RunMode {
+#[derive(Clone, Debug, Default)]
+pub struct RunMode {
     /// in a report
-    name: String,
+    pub name: String,
     /// of EXPLAIN ANALYZE; `None` is a run without EXPLAIN
     options: Option<&'static str>,
-    timing: Option<Timing>,
+    /// SQL that selects the timing method until the end of the transaction
+    pub settings: Vec<String>,
+    /// pg_fast_timing times the nodes, or does not; `None`: as in other sessions
+    pub fast_timing: Option<bool>,
+}
+
+impl RunMode {
+    fn new(name: &str, options: Option<&'static str>) -> RunMode {
+        RunMode { name: name.into(), options, ..RunMode::default() }
+    }
+
+    /// Returns the mode in which a setting selects the timing method. `has_fast_timing`: pg_fast_timing has to be switched off, or it
+    /// would time the nodes instead of the server.
+    pub fn timed_by(setting: &str, value: &str, has_fast_timing: bool) -> RunMode {
+        let is_fast_timing = setting == FAST_TIMING_METHOD;
+        let mut settings = vec![own_sql::set_local(setting, value)];
+        settings.extend((has_fast_timing && !is_fast_timing).then(|| own_sql::set_local(FAST_TIMING_METHOD, "off")));
+        let fast_timing = Some(is_fast_timing && value != "off");
+        RunMode { settings, fast_timing, ..RunMode::new(&format!("{setting}={value}"), Some("TIMING ON")) }
+    }
 }
 
 /// Returns the modes of one round.
-fn modes(timings: &[Timing]) -> Vec<RunMode> {
-    let mode = |name: &str, options, timing| RunMode { name: name.into(), options, timing };
-    let mut modes = vec![
-        mode(BASELINE, None, None),
-        mode(REPORTED, Some("TIMING ON"), None),
-        mode(BASELINE, None, None),
-        mode(ROWS_ONLY, Some("TIMING OFF"), None),
-    ];
-    modes.extend(timings.iter().map(|&timing| mode(&timing.to_string(), Some("TIMING ON"), Some(timing))));
-    modes
+fn modes(timings: &[RunMode]) -> Vec<RunMode> {
+    let baseline = RunMode::new(BASELINE, None);
+    let (reported, rows_only) =
+        (RunMode::new(REPORTED, Some("TIMING ON")), RunMode::new(ROWS_ONLY, Some("TIMING OFF")));
+    [&[baseline.clone(), reported, baseline, rows_only], timings].concat()
 }
 
 /// The results of all complete rounds. Times are in ms.
@@ -95,13 +117,9 @@ impl Runs {
 
     /// Returns the plan, or an error if it differs from the plans of the other runs: only equal plans can be compared.
     fn checked(&self, plan: Plan) -> Result<Plan, Error> {
-        match self.reported.first().is_some_and(|first| first.shape != plan.shape) {
-            true => Err(Error::new(
-                "the plan changes from run to run",
-                "only runs of the same plan can be compared: run ANALYZE on the tables, or wait for autovacuum",
-            )),
-            false => Ok(plan),
-        }
+        let is_same = self.reported.first().is_none_or(|first| first.shape == plan.shape);
+        let hint = "only runs of the same plan can be compared: run ANALYZE on the tables, or wait for autovacuum";
+        require(is_same, "the plan changes from run to run", hint).map(|()| plan)
     }
 
     /// Adds the runs of one round.
@@ -119,7 +137,7 @@ impl Runs {
 pub fn runs(
     session: &mut RunSession,
     subject: &Subject,
-    timings: &[Timing],
+    timings: &[RunMode],
     progress: &mut dyn FnMut(f64),
     half_width: fn(&Runs) -> f64,
 ) -> Result<Runs, Error> {
@@ -138,7 +156,7 @@ pub fn runs(
     while !runs.is_last && !is_enough(runs.rounds(), half_width(&runs)) {
         match round(session, subject, &runs, &modes) {
             Ok(round) => runs.add(round),
-            Err(_) if session.is_stopped() && runs.rounds() > 0 => runs.is_stopped = true,
+            Err(_) if session.connection.is_stopped() && runs.rounds() > 0 => runs.is_stopped = true,
             Err(error) => return Err(error),
         }
         let share = start.elapsed().as_secs_f64() / time_s;
@@ -189,12 +207,12 @@ fn run(
     round: &mut Runs,
 ) -> Result<f64, Error> {
     let Some(options) = mode.options else {
-        let run = session.baseline(subject.baseline(), subject.planning())?;
-        round.rows_sent = run.rows;
-        round.planning_ms.extend(run.planning_ms);
-        return Ok((run.client_ms - round.round_trip_ms.estimate - run.planning_ms.unwrap_or(0.0)).max(0.0));
+        let (client_ms, planning_ms, rows) = session.baseline(&subject.baseline, subject.planning().as_deref())?;
+        round.rows_sent = rows;
+        round.planning_ms.extend(planning_ms);
+        return Ok((client_ms - round.round_trip_ms.estimate - planning_ms.unwrap_or(0.0)).max(0.0));
     };
-    let plan = known.checked(session.explain_analyze(subject.explain_analyze(options), mode.timing)?)?;
+    let plan = known.checked(session.explain_analyze(&explain_analyze(options, &subject.explained), mode)?)?;
     let ms = plan.execution_ms;
     round.reported.extend((mode.name == REPORTED).then_some(plan));
     Ok(ms)
@@ -203,7 +221,6 @@ fn run(
 #[cfg(test)]
 mod tests {
     use super::super::proptests::runs_with_times;
-    use super::super::session::METHODS;
     use super::*;
     use crate::plan::tests::plan_of_json;
 
@@ -222,6 +239,20 @@ mod tests {
         let ratio = |mode| (1e6 * runs.ratio(mode).unwrap().estimate).round() / 1e6;
         assert_eq!([ratio(REPORTED), ratio(ROWS_ONLY), ratio(BASELINE)], [1.5, 1.1, 1.0]);
         assert_eq!(runs_with_times(&[10.0; 2], &[11.0; 2], vec![plan("Sort", 15.0); 2]).ratio(REPORTED), None);
+    }
+
+    #[test]
+    fn the_servers_clock_is_measured_without_pg_fast_timing() {
+        let timed_by = |setting, value, has_fast_timing| {
+            let RunMode { settings, fast_timing, .. } = RunMode::timed_by(setting, value, has_fast_timing);
+            (settings.join("; "), fast_timing)
+        };
+        let alone = "SET LOCAL timing_clock_source = tsc";
+        let off = "SET LOCAL pg_fast_timing.method = off";
+        assert_eq!(timed_by("timing_clock_source", "tsc", false), (alone.into(), Some(false)));
+        assert_eq!(timed_by("timing_clock_source", "tsc", true), (format!("{alone}; {off}"), Some(false)));
+        assert_eq!(timed_by(FAST_TIMING_METHOD, "off", true), (off.into(), Some(false)));
+        assert_eq!(timed_by(FAST_TIMING_METHOD, "tsc", true).1, Some(true));
     }
 
     #[test]

@@ -85,21 +85,12 @@ impl<'a> Iterator for Tokens<'a> {
 
 /// Returns the statements of a text without their semicolons, and without those that are empty. Comments stay.
 pub fn statements(text: &str) -> Vec<&str> {
-    let (mut statements, mut start, mut is_empty) = (Vec::new(), 0, true);
-    for token in Tokens::of(text) {
-        if !token.is_symbol(";") {
-            is_empty = false;
-            continue;
-        }
-        if !std::mem::replace(&mut is_empty, true) {
-            statements.push(text[start..token.start].trim_matches(is_space));
-        }
-        start = token.end();
-    }
-    if !is_empty {
-        statements.push(text[start..].trim_matches(is_space));
-    }
-    statements
+    let semicolons = Tokens::of(text).filter(|token| token.is_symbol(";")).map(|token| token.start);
+    let mut start = 0;
+    let mut part = |end| &text[std::mem::replace(&mut start, end + 1)..end];
+    let parts: Vec<&str> = semicolons.chain([text.len()]).map(&mut part).collect();
+    let has_tokens = |part: &&str| Tokens::of(part).next().is_some();
+    parts.into_iter().filter(has_tokens).map(|part| part.trim_matches(is_space)).collect()
 }
 
 /// The server's white space. It takes other characters, like a no-break space, as a part of a name.
@@ -128,19 +119,13 @@ fn blank_length(text: &str) -> usize {
 /// Returns the length of a comment in bytes. Comments nest.
 fn comment_length(text: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
-    while at < text.len() {
-        let rest = &text[at..];
-        if rest.starts_with("/*") {
-            depth += 1;
-            at += 2;
-        } else if rest.starts_with("*/") {
-            depth -= 1;
-            at += 2;
-            if depth == 0 {
-                return at;
-            }
-        } else {
-            at += rest.chars().next().map_or(1, char::len_utf8);
+    while let Some(next) = text[at..].find(['/', '*']) {
+        at += next + 2;
+        match text.get(at - 2..at) {
+            Some("/*") => depth += 1,
+            Some("*/") if depth == 1 => return at,
+            Some("*/") => depth -= 1,
+            _ => at -= 1,
         }
     }
     text.len()

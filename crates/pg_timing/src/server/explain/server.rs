@@ -1,13 +1,27 @@
 //! The server of a measurement: its version, the settings that affect timing, and the timing methods that it offers.
 
-use super::session::{METHODS, RunSession, Timing, Whose};
+use super::runs::{METHODS, RunMode};
+use super::script::Setting;
+use super::session::{RunSession, Whose};
 use crate::error::{Error, SqlState};
-use crate::server::connection::Output;
 use crate::server::own_sql;
-use crate::server::settings::{FAST_TIMING_METHOD, TIMING_SETTINGS};
+use crate::server::settings::FAST_TIMING_METHOD;
 use std::collections::BTreeMap;
 
-#[derive(Clone, Debug)]
+/// The settings that the figures depend on.
+const SETTINGS: [&str; 9] = [
+    "auto_explain.log_analyze",
+    "auto_explain.log_min_duration",
+    "auto_explain.log_timing",
+    "auto_explain.sample_rate",
+    FAST_TIMING_METHOD,
+    "jit",
+    "max_parallel_workers_per_gather",
+    "timing_clock_source",
+    "track_io_timing",
+];
+
+#[derive(Clone, Debug, Default)]
 pub struct LiveServer {
     /// like `18.6`
     pub version: String,
@@ -15,7 +29,7 @@ pub struct LiveServer {
     pub name: String,
     pub settings: BTreeMap<String, String>,
     /// methods that this user may select
-    pub timings: Vec<Timing>,
+    pub timings: Vec<RunMode>,
     pub notes: Vec<String>,
 }
 
@@ -53,10 +67,9 @@ impl LiveServer {
         let has_fast_timing = self.settings.contains_key(FAST_TIMING_METHOD);
         for (name, values) in METHODS.iter().filter(|(name, _)| self.settings.contains_key(*name)) {
             for value in *values {
-                let disables_fast_timing = *name != FAST_TIMING_METHOD && has_fast_timing;
-                let timing = Timing { setting: name, value, disables_fast_timing };
+                let mode = RunMode::timed_by(name, value, has_fast_timing);
                 let selected = session.in_rolled_back_transaction(Whose::Own, |session| {
-                    timing.set_local().iter().try_for_each(|sql| session.run(sql, Output::Discard).map(|_| ()))
+                    mode.settings.iter().try_for_each(|sql| session.execute(sql))
                 });
                 match selected {
                     Err(error) if error.state.ends_session() => return Err(error),
@@ -64,7 +77,7 @@ impl LiveServer {
                         self.notes.push(format!("{name} = {value} was not measured: {error}"));
                         break;
                     }
-                    Ok(()) => self.timings.push(timing),
+                    Ok(()) => self.timings.push(mode),
                 }
             }
         }
@@ -86,20 +99,17 @@ fn switch_auto_explain_off(session: &mut RunSession) -> Result<(), Error> {
 
 /// Returns the settings that the figures depend on and the given ones, with the values that they have in the runs.
 fn read_settings(session: &mut RunSession) -> Result<BTreeMap<String, String>, Error> {
-    let names = [TIMING_SETTINGS.as_slice(), &["jit", "max_parallel_workers_per_gather"]].concat();
-    let sql = own_sql::settings(&names);
-    let settings = session.in_rolled_back_transaction(Whose::Own, |session| session.run(&sql, Output::Keep))?.pairs();
-    let given = session.in_rolled_back_transaction(Whose::Users, |session| {
+    let sql = own_sql::settings(&SETTINGS);
+    let mut settings: BTreeMap<_, _> =
+        session.in_rolled_back_transaction(Whose::Own, |session| session.run(&sql))?.json();
+    session.in_rolled_back_transaction(Whose::Users, |session| {
         session.limit_statement()?;
-        let given = session.settings.iter();
-        given
-            .map(|setting| {
-                let shown = session.run(&show(&setting.name), Output::Keep)?;
-                Ok((setting.name.clone(), shown.value().unwrap_or_default().to_string()))
-            })
-            .collect::<Result<Vec<_>, Error>>()
+        session.settings.iter().try_for_each(|Setting { name, .. }| {
+            settings.insert(name.clone(), session.run(&show(name))?.value().unwrap_or_default().to_string());
+            Ok(())
+        })
     })?;
-    Ok(settings.into_iter().chain(given).collect())
+    Ok(settings)
 }
 
 /// Returns the SQL that shows a setting. Each part of the name is quoted, because it can be a keyword.

@@ -1,14 +1,13 @@
 //! A session on the server that runs statements, each in its own transaction, and rolls them back.
 
+use super::runs::RunMode;
 use super::script::{Setting, explain_analyze};
 use super::{NOT_ROLLED_BACK, RunOptions};
 use crate::error::{Error, SqlState};
 use crate::plan::unusable::{check_figures, check_run};
 use crate::plan::{Explained, Plan, Unusable};
-use crate::server::connection::{Connection, Output, Rows, SUPPORTED_SERVERS, Sql};
+use crate::server::connection::{Connection, Rows, SUPPORTED_SERVERS};
 use crate::server::own_sql::{self, MARK};
-use crate::server::settings::FAST_TIMING_METHOD;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Time limit of a DEALLOCATE, which takes microseconds.
@@ -27,8 +26,12 @@ const SWITCH_AUTO_EXPLAIN_OFF: &str = "SET LOCAL auto_explain.log_analyze = off"
 /// settings.
 const STATEMENT_TIMEOUT: &str = "statement_timeout";
 
-/// A hint for a user who stops the runs.
+// Hints.
 const ROLLED_BACK: &str = "all runs were rolled back";
+const POOLER: &str = "if a connection pooler gives each transaction another session, connect to the server directly";
+const OUR_LIMIT: &str = "set a longer limit with --limit SECONDS";
+const USERS_LIMIT: &str =
+    "this limit is the statement_timeout of this user or database, or of a SET before the statement";
 
 /// Whose statements a transaction runs. Both have the user's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,57 +42,9 @@ pub enum Whose {
     Users,
 }
 
-/// The server's choice of a plan for a prepared statement with parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlanMode {
-    Custom,
-    Generic,
-}
-
-/// A run without EXPLAIN.
-#[derive(Clone, Copy, Debug)]
-pub struct BaselineRun {
-    /// client-side time
-    pub client_ms: f64,
-    /// rows that it sent to the client
-    pub rows: u64,
-    /// the part of `client_ms` in which the server planned the statement; `None` if it used an existing plan
-    pub planning_ms: Option<f64>,
-}
-
-/// A setting that selects the timing method for one transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
-    pub setting: &'static str,
-    pub value: &'static str,
-    /// pg_fast_timing is loaded and has to be switched off, or it would time the nodes instead
-    pub disables_fast_timing: bool,
-}
-
-const CLOCK_SOURCE: &str = "timing_clock_source";
-/// PostgreSQL 19's setting, and pg_fast_timing's.
-pub const METHODS: [(&str, &[&str]); 2] =
-    [(CLOCK_SOURCE, &["system", "tsc"]), (FAST_TIMING_METHOD, &["off", "tsc", "auto"])];
-
-impl Timing {
-    /// Whether pg_fast_timing times the nodes.
-    pub fn is_fast_timing(&self) -> bool {
-        self.setting == FAST_TIMING_METHOD && self.value != "off"
-    }
-
-    /// Returns the statements that select the method until the end of the transaction.
-    pub fn set_local(&self) -> Vec<String> {
-        let mut statements = vec![own_sql::set_local(self.setting, self.value)];
-        statements.extend(self.disables_fast_timing.then(|| own_sql::set_local(FAST_TIMING_METHOD, "off")));
-        statements
-    }
-}
-
-impl std::fmt::Display for Timing {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "{}={}", self.setting, self.value)
-    }
-}
+/// The server's choices of a plan for a prepared statement with parameters.
+pub const CUSTOM: &str = "custom";
+pub const GENERIC: &str = "generic";
 
 /// A session with the prepared statements of one measurement.
 pub struct RunSession<'a> {
@@ -105,11 +60,8 @@ pub struct RunSession<'a> {
     prepared: Vec<&'static str>,
     /// time limit of one run of the user's statement: `options.limit`, or the user's statement_timeout if it is shorter
     statement_limit: Duration,
-    /// time limit in force: `options.limit` or `statement_limit`
-    limit: Duration,
-    /// start of this limit
+    /// start of that limit
     started: Instant,
-    stop: &'a AtomicBool,
 }
 
 impl<'a> RunSession<'a> {
@@ -118,12 +70,11 @@ impl<'a> RunSession<'a> {
         connection: &'a mut Connection,
         options: RunOptions,
         settings: &'a [Setting],
-        stop: &'a AtomicBool,
     ) -> Result<RunSession<'a>, Error> {
         // An unsupported server gets no statement.
         connection.supported_version()?;
         let limit = options.limit;
-        connection.set_limit(limit);
+        connection.limit = limit;
         let mut session = RunSession {
             connection,
             options,
@@ -132,20 +83,18 @@ impl<'a> RunSession<'a> {
             has_fast_timing: false,
             prepared: Vec::new(),
             statement_limit: limit,
-            limit,
             started: Instant::now(),
-            stop,
         };
         // These statements take microseconds: the user's timeout already applies to some of them.
-        session.run(&own_sql::begin("READ ONLY"), Output::Discard)?;
-        session.run(own_sql::EMPTY_SEARCH_PATH, Output::Discard)?;
+        session.execute(&own_sql::begin("READ ONLY"))?;
         for setting in settings.iter().filter(|setting| setting.name == STATEMENT_TIMEOUT) {
-            session.run(&setting.set_local, Output::Discard)?;
+            session.execute(&setting.sql)?;
         }
-        let timeout = session.run("SHOW statement_timeout", Output::Keep)?;
-        session.run(own_sql::ROLLBACK, Output::Discard)?;
-        let timeout = timeout.value().and_then(parse_timeout);
-        session.statement_limit = timeout.map_or(limit, |timeout| timeout.min(limit));
+        let timeout = session.run("SHOW statement_timeout");
+        let timeout = session.connection.roll_back(timeout)?;
+        let timeout = timeout.value().and_then(|shown| humantime::parse_duration(shown).ok());
+        session.statement_limit =
+            timeout.filter(|timeout| !timeout.is_zero()).map_or(limit, |timeout| timeout.min(limit));
         Ok(session)
     }
 
@@ -153,47 +102,37 @@ impl<'a> RunSession<'a> {
     fn begin(&mut self, whose: Whose) -> Result<(), Error> {
         // A standby server refuses READ WRITE even for a statement that only reads.
         let mode = if self.options.allow_writes { "READ WRITE" } else { "READ ONLY" };
-        self.run(&own_sql::begin(mode), Output::Discard)?;
-        self.run(own_sql::EMPTY_SEARCH_PATH, Output::Discard)?;
-        self.set_limit(self.options.limit)?;
+        self.connection.begin(mode, self.options.limit)?;
         // Before the user's settings: a SET ROLE can take the right to do this.
         if self.must_switch_off_auto_explain {
-            self.run(SWITCH_AUTO_EXPLAIN_OFF, Output::Discard)?;
+            self.execute(SWITCH_AUTO_EXPLAIN_OFF)?;
         }
         if whose == Whose::Users {
-            self.run(own_sql::USERS_SEARCH_PATH, Output::Discard)?;
+            self.execute(own_sql::USERS_SEARCH_PATH)?;
         }
         for setting in self.settings.iter().filter(|setting| setting.name != STATEMENT_TIMEOUT) {
-            self.run(&setting.set_local, Output::Discard)?;
+            self.execute(&setting.sql)?;
         }
         if whose == Whose::Own {
             // The user may have set them.
-            self.run(own_sql::EMPTY_SEARCH_PATH, Output::Discard)?;
-            self.run(own_sql::USUAL_PLANNER, Output::Discard)?;
+            self.execute(own_sql::EMPTY_SEARCH_PATH)?;
+            self.execute(own_sql::USUAL_PLANNER)?;
         }
         Ok(())
     }
 
-    fn set_limit(&mut self, limit: Duration) -> Result<(), Error> {
-        (self.limit, self.started) = (limit, Instant::now());
-        let sql = own_sql::set_local(STATEMENT_TIMEOUT, &limit.as_millis().to_string());
-        self.run(&sql, Output::Discard).map(|_| ())
-    }
-
     /// Sets the time limit of the user's statement.
     pub fn limit_statement(&mut self) -> Result<(), Error> {
-        self.set_limit(self.statement_limit)
+        self.started = Instant::now();
+        self.execute(&own_sql::set_local(STATEMENT_TIMEOUT, self.statement_limit.as_millis()))
     }
 
-    pub fn run(&mut self, sql: impl Into<Sql>, output: Output) -> Result<Rows, Error> {
-        self.connection.run(sql, output, self.stop)
+    pub fn run(&mut self, sql: &str) -> Result<Rows, Error> {
+        self.connection.run(sql)
     }
 
-    /// Runs a statement that ends or removes something. If the user has stopped the runs already, it is not canceled.
-    fn run_also_if_stopped(&mut self, sql: &str) -> Result<Rows, Error> {
-        let never = AtomicBool::new(false);
-        let stop = if self.is_stopped() { &never } else { self.stop };
-        self.connection.run(sql, Output::Discard, stop)
+    pub fn execute(&mut self, sql: &str) -> Result<(), Error> {
+        self.connection.execute(sql)
     }
 
     /// Runs `work` in a transaction and rolls it back, also after an error.
@@ -202,77 +141,55 @@ impl<'a> RunSession<'a> {
         whose: Whose,
         work: impl FnOnce(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        if self.is_stopped() {
+        if self.connection.is_stopped() {
             return Err(Error::new("stopped", ROLLED_BACK));
         }
+        self.started = Instant::now();
         let result = self.begin(whose).and_then(|()| work(self)).map_err(|error| self.with_better_hint(error));
-        let rollback = self.run_also_if_stopped(own_sql::ROLLBACK);
-        result.and_then(|value| rollback.map(|_| value))
+        self.connection.roll_back(result)
     }
 
-    /// Runs `work` in a transaction of pg_timing's own, without parallel processes.
-    fn in_one_process<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+    /// Runs one of pg_timing's own statements in its own transaction, without parallel processes. Returns its client-side time in ms.
+    fn run_own(&mut self, sql: &str) -> Result<(f64, Rows), Error> {
         self.in_rolled_back_transaction(Whose::Own, |session| {
-            own_sql::ONE_PROCESS.iter().try_for_each(|sql| session.run(*sql, Output::Discard).map(|_| ()))?;
-            work(session)
+            own_sql::ONE_PROCESS.iter().try_for_each(|sql| session.execute(sql))?;
+            session.timed(true, sql)
         })
     }
 
-    pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Runs the next statements also after Ctrl-C.
-    pub fn ignore_stop(&mut self) {
-        static NEVER: AtomicBool = AtomicBool::new(false);
-        self.stop = &NEVER;
-    }
-
     /// Replaces the message or hint of errors that pg_timing knows more about than the server.
-    fn with_better_hint(&self, mut error: Error) -> Error {
-        let is = |code| error.state.is(code);
-        if is(SqlState::READ_ONLY) {
-            error.hint = format!("--allow-writes runs statements that write, and rolls them back; {NOT_ROLLED_BACK}");
-        } else if is(SqlState::SYNTAX) {
-            error.hint = SUPPORTED_STATEMENTS.into();
-        } else if is(SqlState::NO_SUCH_STATEMENT) || is(SqlState::STATEMENT_EXISTS) {
-            error.hint =
-                "if a connection pooler gives each transaction another session, connect to the server directly".into();
-        } else if is(SqlState::QUERY_CANCELED) && self.is_stopped() {
-            error.what = "stopped; the statement was canceled on the server".into();
-            error.hint = ROLLED_BACK.into();
-        // Another user may have canceled the statement earlier.
-        } else if is(SqlState::QUERY_CANCELED) && self.started.elapsed() >= self.limit {
-            error.what = format!("one run takes longer than {} s", self.limit.as_secs_f64());
-            error.hint = match self.limit < self.options.limit {
-                true => {
-                    "this limit is the statement_timeout of this user or database, or of a SET before the statement"
-                }
-                false => "set a longer limit with --limit SECONDS",
+    fn with_better_hint(&self, error: Error) -> Error {
+        let limit = self.statement_limit;
+        let (what, hint) = match error.state.0.as_str() {
+            SqlState::READ_ONLY => {
+                (None, format!("--allow-writes runs statements that write, and rolls them back; {NOT_ROLLED_BACK}"))
             }
-            .into();
-        }
-        error
+            SqlState::SYNTAX => (None, SUPPORTED_STATEMENTS.into()),
+            SqlState::NO_SUCH_STATEMENT | SqlState::STATEMENT_EXISTS => (None, POOLER.into()),
+            SqlState::QUERY_CANCELED if self.connection.is_stopped() => {
+                (Some("stopped; the statement was canceled on the server".into()), ROLLED_BACK.into())
+            }
+            // Another user may have canceled the statement earlier.
+            SqlState::QUERY_CANCELED if self.started.elapsed() >= limit => {
+                let hint = if limit == self.options.limit { OUR_LIMIT } else { USERS_LIMIT };
+                (Some(format!("one run takes longer than {} s", limit.as_secs_f64())), hint.into())
+            }
+            _ => return error,
+        };
+        Error { what: what.unwrap_or(error.what), hint, state: error.state }
     }
 }
 
 /// Prepared statements: what the server knows about them. Nothing here runs a statement of the user.
 impl RunSession<'_> {
     /// Returns the plan of an EXPLAIN without ANALYZE.
-    pub fn plan_of(&mut self, explain: &Sql) -> Result<Explained, Error> {
-        let rows =
-            self.in_rolled_back_transaction(Whose::Users, |session| session.run(explain.clone(), Output::Keep))?;
-        parse(&rows.lines())
+    pub fn plan_of(&mut self, explain: &str) -> Result<Explained, Error> {
+        parse(&self.in_rolled_back_transaction(Whose::Users, |session| session.run(explain))?.lines())
     }
 
     /// Runs a PREPARE. ROLLBACK does not undo it.
     pub fn prepare(&mut self, whose: Whose, name: &'static str, sql: &str) -> Result<(), Error> {
-        self.in_rolled_back_transaction(whose, |session| {
-            session.run(sql, Output::Discard)?;
-            // Only now, because a statement with this name can belong to another client of a connection pooler.
-            session.prepared.push(name);
-            Ok(())
-        })
+        self.in_rolled_back_transaction(whose, |session| session.execute(sql).map(|()| session.prepared.push(name)))
     }
 
     /// Prepares pg_timing's own statements: an empty one, and a loop of bare calls.
@@ -284,85 +201,73 @@ impl RunSession<'_> {
 
     /// Returns the server's choice of a plan for this prepared statement, after five executions. `explain` is an EXPLAIN without
     /// ANALYZE, which runs nothing. The server counts it like an execution.
-    pub fn plan_mode_of(&mut self, explain: &Sql, name: &str) -> Result<PlanMode, Error> {
+    pub fn plan_mode_of(&mut self, explain: &str, name: &str) -> Result<&'static str, Error> {
         // The server plans for the values five times, and then chooses.
         const EXECUTIONS: usize = 6;
         self.in_rolled_back_transaction(Whose::Users, |session| {
-            (0..EXECUTIONS).try_for_each(|_| session.run(explain.clone(), Output::Discard).map(|_| ()))
+            (0..EXECUTIONS).try_for_each(|_| session.execute(explain))
         })?;
-        let sql = own_sql::generic_plans_of_prepared(name);
-        let rows = self.in_rolled_back_transaction(Whose::Own, |session| session.run(&sql, Output::Keep))?;
-        Ok(if rows.value() == Some("0") { PlanMode::Custom } else { PlanMode::Generic })
+        let (_, rows) = self.run_own(&own_sql::generic_plans_of_prepared(name))?;
+        Ok(if rows.value() == Some("0") { CUSTOM } else { GENERIC })
     }
 
     /// Removes the statement that was prepared last.
     pub fn deallocate_last(&mut self) -> Result<(), Error> {
-        match self.prepared.pop() {
-            Some(name) => self.run_also_if_stopped(&format!("DEALLOCATE {MARK} {name}")).map(|_| ()),
-            None => Ok(()),
-        }
+        let name = self.prepared.pop();
+        name.map_or(Ok(()), |name| self.connection.execute_always(&format!("DEALLOCATE {MARK} {name}")))
     }
 }
 
 /// Runs with their times.
 impl RunSession<'_> {
-    fn timed(&mut self, sql: Sql) -> Result<(f64, u64), Error> {
+    fn timed(&mut self, keep: bool, sql: &str) -> Result<(f64, Rows), Error> {
         let start = Instant::now();
-        let rows = self.run(sql, Output::Discard)?;
-        Ok((start.elapsed().as_secs_f64() * 1e3, rows.count))
-    }
-
-    /// Executes one of pg_timing's own statements. Returns its client-side time in ms.
-    fn execute(&mut self, name: &str) -> Result<f64, Error> {
-        self.in_one_process(|session| Ok(session.timed(Sql::new(format!("EXECUTE {MARK} {name}")))?.0))
+        let rows = self.connection.run_and(keep, sql)?;
+        Ok((start.elapsed().as_secs_f64() * 1e3, rows))
     }
 
     /// Returns the times of an empty statement in ms.
     pub fn round_trips_ms(&mut self, count: usize) -> Result<Vec<f64>, Error> {
+        let mut run = |_| Ok(self.run_own(&format!("EXECUTE {MARK} {EMPTY}"))?.0);
         // The first execution plans the statement and is not counted.
-        self.execute(EMPTY)?;
-        (0..count).map(|_| self.execute(EMPTY)).collect()
+        run(0)?;
+        (0..count).map(run).collect()
     }
 
     /// Returns what EXPLAIN ANALYZE adds to one call in a loop that does nothing else, in ms: clock reads, and counting. Noise
     /// can make it negative.
     pub fn bare_call_ms(&mut self, round_trip_ms: f64) -> Result<f64, Error> {
-        let baseline_ms = self.execute(BARE_CALLS)? - round_trip_ms;
-        let sql = explain_analyze("TIMING ON", &own_sql::count_rows(BARE_CALL_ROWS));
-        let rows = self.in_one_process(|session| session.run(&sql, Output::Keep))?;
+        let baseline_ms = self.run_own(&format!("EXECUTE {MARK} {BARE_CALLS}"))?.0 - round_trip_ms;
+        let (_, rows) = self.run_own(&explain_analyze("TIMING ON", &own_sql::count_rows(BARE_CALL_ROWS)))?;
         let timed_ms = parse_executed(&rows.lines(), self.has_fast_timing)?.execution_ms;
         Ok((timed_ms - baseline_ms) / f64::from(BARE_CALL_ROWS))
     }
 
-    /// Runs a statement without EXPLAIN. `planning` is an EXPLAIN with SUMMARY if the server plans the statement anew. It
-    /// runs directly before, because the machine can change its speed.
-    pub fn baseline(&mut self, sql: Sql, planning: Option<Sql>) -> Result<BaselineRun, Error> {
+    /// Runs a statement without EXPLAIN. Returns its client-side time in ms, the part of it in which the server planned the statement,
+    /// and the number of rows that it sent. `planning` is an EXPLAIN with SUMMARY if the server plans the statement anew. It runs
+    /// directly before, because the machine can change its speed.
+    pub fn baseline(&mut self, sql: &str, planning: Option<&str>) -> Result<(f64, Option<f64>, u64), Error> {
         self.in_rolled_back_transaction(Whose::Users, |session| {
-            let planning_ms = match planning {
-                Some(explain) => Some(parse_planning_ms(&session.run(explain, Output::Keep)?.lines())?),
-                None => None,
-            };
+            let mut planning_ms = |explain| parse_planning_ms(&session.run(explain)?.lines());
+            let planning_ms = planning.map(&mut planning_ms).transpose()?;
             session.limit_statement()?;
-            let (client_ms, rows) = session.timed(sql)?;
-            Ok(BaselineRun { client_ms, rows, planning_ms })
+            let (client_ms, rows) = session.timed(false, sql)?;
+            Ok((client_ms, planning_ms, rows.count))
         })
     }
 
-    /// Runs an EXPLAIN ANALYZE, timed by this method, and returns what it prints.
-    pub fn explain(&mut self, explain: Sql, timing: Option<Timing>) -> Result<String, Error> {
+    /// Runs an EXPLAIN ANALYZE with these settings, and returns what it prints.
+    pub fn explain(&mut self, explain: &str, settings: &[String]) -> Result<String, Error> {
         self.in_rolled_back_transaction(Whose::Users, |session| {
-            for sql in timing.iter().flat_map(Timing::set_local) {
-                session.run(&sql, Output::Discard)?;
-            }
+            settings.iter().try_for_each(|sql| session.execute(sql))?;
             session.limit_statement()?;
-            Ok(session.run(explain, Output::Keep)?.lines())
+            Ok(session.run(explain)?.lines())
         })
     }
 
     /// Runs an EXPLAIN ANALYZE and returns the executed plan.
-    pub fn explain_analyze(&mut self, explain: Sql, timing: Option<Timing>) -> Result<Plan, Error> {
-        let json = self.explain(explain, timing)?;
-        parse_executed(&json, timing.map_or(self.has_fast_timing, |timing| timing.is_fast_timing()))
+    pub fn explain_analyze(&mut self, explain: &str, mode: &RunMode) -> Result<Plan, Error> {
+        parse_executed(&self.explain(explain, &mode.settings)?, mode.fast_timing.unwrap_or(self.has_fast_timing))
     }
 }
 
@@ -377,14 +282,13 @@ fn parse(json: &str) -> Result<Explained, Error> {
             "the statement has no plan: it is a utility statement, or the relation that it creates exists already";
         return Err(Error::new(what, SUPPORTED_STATEMENTS));
     }
-    let mut plans: Vec<Explained> = serde_json::from_str(json).map_err(|error| not_understood(&error.to_string()))?;
-    match (plans.pop(), plans.len()) {
-        (Some(plan), 0) => Ok(plan),
-        (plan, others) => Err(Error::new(
-            format!("rules rewrite the statement into {} statements", others + usize::from(plan.is_some())),
+    let plans: Vec<Explained> = serde_json::from_str(json).map_err(|error| not_understood(&error.to_string()))?;
+    <[Explained; 1]>::try_from(plans).map(|[plan]| plan).map_err(|plans| {
+        Error::new(
+            format!("rules rewrite the statement into {} statements", plans.len()),
             "pg_timing compares runs of one plan: use a table without such a rule, or run the rule's statement directly",
-        )),
-    }
+        )
+    })
 }
 
 /// Parses the JSON of EXPLAIN with SUMMARY and returns the planning time in ms.
@@ -418,26 +322,11 @@ fn not_understood(why: &str) -> Error {
     )
 }
 
-/// Returns the timeout that the server shows, or `None` if there is none. The server shows a whole number in the largest
-/// possible unit: <https://www.postgresql.org/docs/current/config-setting.html>
-fn parse_timeout(shown: &str) -> Option<Duration> {
-    let (number, unit) = shown.split_at(shown.find(|c: char| !c.is_ascii_digit())?);
-    let unit_ms: u64 = match unit {
-        "ms" => 1,
-        "s" => 1000,
-        "min" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    Some(Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(unit_ms)?)).filter(|limit| !limit.is_zero())
-}
-
 /// Removes the prepared statements, also after an error: a connection pooler gives the session to another client.
 impl Drop for RunSession<'_> {
     fn drop(&mut self) {
         // The time limit of a run can be an hour.
-        self.connection.lower_limit(REMOVAL_LIMIT);
+        self.connection.limit = REMOVAL_LIMIT;
         while !self.prepared.is_empty() {
             // An error means that the connection is lost, or that a pooler uses another session now.
             _ = self.deallocate_last();
@@ -448,28 +337,6 @@ impl Drop for RunSession<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_shown_timeout_has_a_unit() {
-        for (shown, ms) in
-            [("300ms", 300), ("5s", 5000), ("2min", 120_000), ("1h", 3_600_000), ("24d", 24 * 86_400_000)]
-        {
-            assert_eq!(parse_timeout(shown), Some(Duration::from_millis(ms)), "{shown}");
-        }
-        for shown in ["0", "0ms", "", "5 apples", "99999999999999999999s", "9999999999999999999d"] {
-            assert_eq!(parse_timeout(shown), None, "{shown}");
-        }
-    }
-
-    #[test]
-    fn the_servers_clock_is_measured_without_pg_fast_timing() {
-        let timing = |disables_fast_timing| Timing { setting: CLOCK_SOURCE, value: "tsc", disables_fast_timing };
-        let alone = "SET LOCAL timing_clock_source = tsc";
-        assert_eq!(timing(false).set_local(), [alone]);
-        assert_eq!(timing(true).set_local(), [alone, "SET LOCAL pg_fast_timing.method = off"]);
-        let method = |value| Timing { setting: FAST_TIMING_METHOD, value, disables_fast_timing: false };
-        assert!(method("tsc").is_fast_timing() && !method("off").is_fast_timing() && !timing(true).is_fast_timing());
-    }
 
     const PLAN: &str = r#"{"Plan": {"Node Type": "Result"}}"#;
 

@@ -6,11 +6,10 @@
 //! does its choice. So `plan_cache_mode` stays as it is: another value would also change the plans of queries in functions.
 
 use super::NOT_ROLLED_BACK;
-use super::script::{Script, explain, explain_analyze};
-use super::session::{PlanMode, RunSession, Whose};
-use crate::error::Error;
+use super::script::{Script, explain};
+use super::session::{CUSTOM, RunSession, Whose};
+use crate::error::{Error, require};
 use crate::plan::Explained;
-use crate::server::connection::Sql;
 use crate::server::own_sql::MARK;
 
 // Names of prepared statements.
@@ -25,66 +24,46 @@ const PLAN_WITH_TIME: &str = "SUMMARY, FORMAT JSON";
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
     /// the text after EXPLAIN
-    explained: String,
+    pub explained: String,
     /// the text of a run without EXPLAIN
-    baseline: String,
-    /// the texts contain values that errors must not show
-    has_values: bool,
-    /// the server's choice of a plan for the values
-    pub plan_mode: Option<PlanMode>,
+    pub baseline: String,
+    /// the server's choice of a plan for the values: custom or generic
+    pub plan_mode: Option<&'static str>,
     /// the baseline skips the statement's rows, which would be sent otherwise
     pub skips_rows: bool,
     /// each run of the baseline plans the statement
-    is_planned: bool,
+    pub is_planned: bool,
 }
 
 impl Subject {
-    /// Returns an EXPLAIN of the statement.
-    pub fn explain(&self, options: &str) -> Sql {
-        self.sql(explain(options, &self.explained))
-    }
-
-    /// Returns an EXPLAIN ANALYZE of the statement, in the format that pg_timing reads.
-    pub fn explain_analyze(&self, options: &str) -> Sql {
-        self.sql(explain_analyze(options, &self.explained))
-    }
-
-    /// Returns the statement without EXPLAIN.
-    pub fn baseline(&self) -> Sql {
-        self.sql(self.baseline.clone())
-    }
-
     /// Returns an EXPLAIN that shows how long the server plans the baseline, if each baseline run includes that time.
-    pub fn planning(&self) -> Option<Sql> {
-        self.is_planned.then(|| self.sql(explain(PLAN_WITH_TIME, &self.baseline)))
-    }
-
-    fn sql(&self, text: String) -> Sql {
-        if self.has_values { Sql::with_values(text) } else { Sql::new(text) }
+    pub fn planning(&self) -> Option<String> {
+        self.is_planned.then(|| explain(PLAN_WITH_TIME, &self.baseline))
     }
 
     /// Prepares the statement and its baseline. Runs neither.
     pub fn prepare(session: &mut RunSession, script: &Script) -> Result<Subject, Error> {
-        let values = script.values(|value| session.connection.literal(value))?;
-        let execute = |name: &str| format!("EXECUTE {MARK} {name}{}", values.as_ref().map_or("", String::as_str));
-        let mut subject = Subject { has_values: values.is_some(), ..Subject::default() };
+        let values = script.values.as_deref();
+        let execute = |name: &str| format!("EXECUTE {MARK} {name}{}", values.unwrap_or_default());
+        let mut subject = Subject::default();
         if script.is_create() {
             // PREPARE does not support it.
             may_create(session, script)?;
-            subject.baseline = script.query().into();
+            subject.baseline = script.query.clone();
         } else {
-            session.prepare(Whose::Users, STATEMENT, &script.prepare_as(STATEMENT, script.query()))?;
+            session.prepare(Whose::Users, STATEMENT, &script.prepare_as(STATEMENT, &script.query))?;
             subject.baseline = execute(STATEMENT);
         }
-        subject.explained = if values.is_some() { execute(STATEMENT) } else { script.query().into() };
-        let explain_plan = subject.explain(PLAN);
+        session.connection.hides_statements = values.is_some();
+        subject.explained = if values.is_some() { execute(STATEMENT) } else { script.query.clone() };
+        let explain_plan = explain(PLAN, &subject.explained);
         let mut plan = session.plan_of(&explain_plan)?;
-        let has_parameters = values.as_ref().is_some_and(|values| !values.is_empty());
+        let has_parameters = values.is_some_and(|values| !values.is_empty());
         if has_parameters {
             subject.plan_mode = Some(session.plan_mode_of(&explain_plan, STATEMENT)?);
             plan = session.plan_of(&explain_plan)?;
         }
-        subject.is_planned = script.is_create() || subject.plan_mode == Some(PlanMode::Custom);
+        subject.is_planned = script.is_create() || subject.plan_mode == Some(CUSTOM);
         if script.may_store_rows() {
             return Ok(subject);
         }
@@ -94,11 +73,8 @@ impl Subject {
             if session.prepare(Whose::Users, BASELINE, &script.prepare_as(BASELINE, &query)).is_err() {
                 continue;
             }
-            let wrapped = subject.sql(explain(PLAN, &execute(BASELINE)));
-            let mode = match has_parameters {
-                true => session.plan_mode_of(&wrapped, BASELINE).ok(),
-                false => None,
-            };
+            let wrapped = explain(PLAN, &execute(BASELINE));
+            let mode = has_parameters.then(|| session.plan_mode_of(&wrapped, BASELINE).ok()).flatten();
             // The OFFSET adds a Limit node. Below it, the plan must stay the same.
             let is_same = |plan: Explained| plan.plan.plans.iter().any(|below| below.shape() == shape);
             if mode == subject.plan_mode && session.plan_of(&wrapped).is_ok_and(is_same) {
@@ -114,17 +90,11 @@ impl Subject {
 /// Refuses CREATE TABLE AS, unless the user permits it: EXPLAIN ANALYZE creates the table even in a read-only transaction. SELECT
 /// INTO does the same, but the server refuses its first run, which is one without EXPLAIN.
 fn may_create(session: &RunSession, script: &Script) -> Result<(), Error> {
-    if !session.options.allow_writes {
-        return Err(Error::new(
-            "the statement creates a table or another object",
-            format!("--allow-writes runs CREATE TABLE AS, and rolls it back; {NOT_ROLLED_BACK}"),
-        ));
-    }
-    match script.is_materialized_view() && session.connection.server_version() >= 170_000 {
-        true => Err(Error::new(
-            "PostgreSQL 17 and later fill a materialized view in another way than EXPLAIN ANALYZE does",
-            "measure CREATE TABLE AS with the same query",
-        )),
-        false => Ok(()),
-    }
+    let hint = format!("--allow-writes runs CREATE TABLE AS, and rolls it back; {NOT_ROLLED_BACK}");
+    require(session.options.allow_writes, "the statement creates a table or another object", hint)?;
+    require(
+        !script.is_materialized_view() || session.connection.server_version() < 170_000,
+        "PostgreSQL 17 and later fill a materialized view in another way than EXPLAIN ANALYZE does",
+        "measure CREATE TABLE AS with the same query",
+    )
 }

@@ -27,15 +27,15 @@ fn with_counts(facts: &mut Facts, calls_per_s: f64, failed: f64) {
         let numbers = [("of_server", 1.0), ("node_calls", calls), ("failed", failed), ("reset", 7.0)];
         Snapshot::of("pg_fast_timing", &numbers)
     };
-    let Counts { before, after } = std::mem::take(&mut facts.counts);
+    let (before, after) = (std::mem::take(&mut facts.before), std::mem::take(&mut facts.after));
     let end = snapshot(5.0 + 10.0 * calls_per_s, failed);
-    facts.counts = Counts { before: before.and(snapshot(5.0, 0.0)), after: after.and(end) };
+    (facts.before, facts.after) = (before.and(snapshot(5.0, 0.0)), after.and(end));
 }
 
 /// Sets the sessions at the end of the window.
 fn with_sessions(mut facts: Facts, hidden: f64, running_s: f64) -> Facts {
     let numbers = [("hidden", hidden), ("oldest", 0.0), ("running", running_s)];
-    facts.counts.after = facts.counts.after.and(Snapshot::of("sessions", &numbers));
+    facts.after = facts.after.and(Snapshot::of("sessions", &numbers));
     facts
 }
 
@@ -106,7 +106,7 @@ fn counted_calls_are_given_without_a_cost() {
 fn without_counts_only_a_certain_no_is_an_answer() {
     let with_rows = |rows_per_s: f64, ns: f64| {
         let mut facts = facts(Some(ns), 0.0, &ON[..4]);
-        facts.counts.after = facts.counts.after.and(Snapshot::of("tables", &[("asked", 10.0 * rows_per_s)]));
+        facts.after = facts.after.and(Snapshot::of("tables", &[("asked", 10.0 * rows_per_s)]));
         advice(&facts)
     };
     for rows_per_s in [0.0, 2000.0] {
@@ -132,15 +132,15 @@ fn incomplete_counts_are_not_used() {
     assert!(advice(&facts).0.summary.contains("pg_fast_timing did not count 3 statements"));
     // Only this session has loaded the library.
     let mut facts = counted(2e6);
-    facts.counts.after = facts.counts.after.and(Snapshot::of("pg_fast_timing", &[("of_server", 0.0)]));
+    facts.after = facts.after.and(Snapshot::of("pg_fast_timing", &[("of_server", 0.0)]));
     assert!(advice(&facts).0.summary.contains("is not in shared_preload_libraries"));
     // A session has switched the counter off: its statements sent more rows than were counted.
     let with_rows = |rows_per_s: f64| {
         let snapshot = |asked| Snapshot::of("statements", &[("asked", asked), ("dealloc", 0.0)]);
         let mut facts = counted(1e4);
         facts.server.extension_objects.push(ExtensionObject::safe("pg_stat_statements"));
-        let Counts { before, after } = facts.counts;
-        facts.counts = Counts { before: before.and(snapshot(0.0)), after: after.and(snapshot(10.0 * rows_per_s)) };
+        let (before, after) = (facts.before, facts.after);
+        (facts.before, facts.after) = (before.and(snapshot(0.0)), after.and(snapshot(10.0 * rows_per_s)));
         advice(&facts).0.advice
     };
     assert_eq!(with_rows(1e4), Action::Keep);
