@@ -263,7 +263,7 @@ impl Messages {
         let origin = Origin::of_json(line, &values);
         // The short message of Graylog is the beginning of the full one.
         let has_full = values.iter().any(|value| value.key == "full_message");
-        let is_message = |value: &&Value| !is_quote(value.key) && !(has_full && value.key == "short_message");
+        let is_message = |value: &&Value| !(is_quote(value.key) || has_full && value.key == "short_message");
         let mut is_log = is_object || self.line_key.is_some() || self.is_other_severity;
         for value in values.iter().filter(is_message) {
             if value.key == SEVERITY_KEY {
