@@ -9,14 +9,14 @@ use pg_timing::report::document::Document;
 use pg_timing::report::{Report, SYSTEM};
 
 fuzz_target!(|data: &[u8]| {
-    let Some(mut report) = Report::from_json(data) else { return };
+    let Ok(mut report) = Report::from_json(data) else { return };
     if report.read_cost_ns(SYSTEM).is_some()
         && let Ok(clock) = ServerClock::on_host(&report, &Explained::default(), None)
     {
         assert!(clock.read_ns > 0.0 && clock.system_read_ns.is_some_and(|ns| ns > 0.0), "{clock:?}");
     }
     judge(&mut report);
-    _ = document::text::piped(&document::host::document(&report));
+    _ = document::text::text(&document::host::document(&report), document::text::Output::PIPE);
     _ = pg_timing::json::json(&report);
     _ = pages::of_entries(vec![pages::Entry { file: None, document: Document::Host(Box::new(report)) }]);
 });

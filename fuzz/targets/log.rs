@@ -1,8 +1,9 @@
 //! Any bytes as logs: all ways to read them find the same plans, every range is in order, and the screen fits.
 #![no_main]
 
+use anstream::adapter::strip_str;
 use libfuzzer_sys::fuzz_target;
-use pg_timing::document::text::{Output, plain};
+use pg_timing::document::text::{Output, text};
 use pg_timing::document::{self, Document, html, pages};
 use pg_timing::error::Error;
 use pg_timing::log::{Gaps, Log, Plans, Sources};
@@ -133,7 +134,8 @@ fn assert_ordered(range: Range, most: f64) {
 fn assert_fits(document: &Document) {
     const WIDTH: usize = 80;
     const NAMES: usize = 12;
-    let text = plain(document, Output::terminal(WIDTH, false));
+    let styled = text(document, Output::terminal(WIDTH, false));
+    let text = strip_str(&styled).to_string();
     for line in text.lines() {
         let last = line.split_whitespace().next_back().unwrap_or_default();
         assert!(line.width() <= WIDTH || last.width() > WIDTH - NAMES, "{line}\n{text}");

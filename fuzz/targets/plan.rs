@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
             assert_ordered(node.corrected_ms);
             assert!(node.calls.is_finite() && node.reported_ms.is_finite() && node.clock_share <= 1.0, "{node:?}");
         }
-        _ = document::text::piped(&document::explain::document(report));
+        _ = document::text::text(&document::explain::document(report), document::text::Output::PIPE);
         _ = pg_timing::json::json(report);
         _ = pages::of_plans(std::slice::from_ref(report));
         // A plan in another format is an error.
