@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Result, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -105,7 +106,10 @@ fn listen(text: &str) -> std::result::Result<(TcpListener, SocketAddr), Error> {
     let bind = || {
         let addresses: Vec<SocketAddr> = full.to_socket_addrs()?.collect();
         let listener = TcpListener::bind(&addresses[..])?;
-        rustix::net::listen(&listener, BACKLOG)?;
+        // SAFETY: the descriptor is open.
+        if unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) } != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         Ok((listener, address))

@@ -383,11 +383,11 @@ pub fn own_use(host: &Host, running_s: f64) -> OwnUse {
     OwnUse { cpu_s, cpu_share: if running_s > 0.0 { cpu_s / running_s } else { 0.0 }, memory_bytes: memory(host) }
 }
 
-/// Returns the resident memory in bytes: the second number of statm, in pages.
+/// Returns the resident memory in bytes, from a line like `VmRSS:   12345 kB`.
 fn memory(host: &Host) -> Option<u64> {
-    let statm = host.read("/proc/self/statm");
-    let pages: u64 = statm.known()?.split_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
+    let status = host.read("/proc/self/status");
+    let resident = status.known()?.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(resident.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::report::{Activity, ClockReport, Clocksource, Collector, Fact, Gaps, S
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-use timing_clock::{Hertz, Nanos};
+use timing_clock::{Clock, Hertz, Nanos, Posix};
 
 /// The time for reading clocks, as a share of an interval. The evaluation, the comparison of CPUs and the outputs take about
 /// 6 ms, so that all together stay below 0.1% of one CPU in an interval of 15 s.
@@ -79,8 +79,7 @@ impl ClockReader {
 
 /// Returns the CPU time of this thread in seconds.
 fn thread_cpu_s() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    Posix::<{ libc::CLOCK_THREAD_CPUTIME_ID }>.read() as f64 / 1e9
 }
 
 /// The number of intervals: five minutes by default.
