@@ -131,27 +131,15 @@ impl Log<'_> {
 
     /// Returns the slowest plans, the slowest one first.
     pub fn slowest(self, most: usize) -> Result<Plans, Error> {
-        let (mut slowest, mut contradiction) = (Vec::<Estimate>::new(), None);
-        let mut gaps = self.estimates(false, false, &mut |_, estimate| {
-            let estimate = match estimate {
-                Err(why) if why.contradicts_inputs() => {
-                    contradiction.get_or_insert(why);
-                    return NEXT;
-                }
-                result => result?,
-            };
+        let mut slowest = Vec::<Estimate>::new();
+        let gaps = self.estimates(false, false, &mut |_, estimate| {
+            let estimate = estimate?;
             // Of equally slow plans, the first ones of the log count.
             let at = slowest.partition_point(|known| known.report.reported_ms >= estimate.report.reported_ms);
             slowest.insert(at, estimate);
             slowest.truncate(most);
             NEXT
         })?;
-        if let Some(error) = contradiction.map(Error::from) {
-            if slowest.is_empty() {
-                return Err(error);
-            }
-            gaps.notes.push(format!("plans of another clock are not shown; the first one: {}", error.what));
-        }
         let mut reports: Vec<ExplainReport> = slowest.into_iter().map(Estimate::with_nodes).collect();
         reports.iter_mut().filter_map(|report| report.capture.as_mut()).for_each(|capture| capture.plans = gaps.plans);
         Ok(Plans { reports, gaps })
