@@ -12,10 +12,9 @@ use anyhow::Context;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// The flags for reading. With NONBLOCK, a named pipe does not block.
@@ -76,15 +75,25 @@ impl Target {
 
     /// Writes the tree. If that fails, nothing of it remains. Nobody else can change the directory, whatever its path is now.
     fn write(&self, files: &[(String, String)]) -> std::result::Result<(), error::Error> {
-        let root = PathBuf::from(format!("/proc/self/fd/{}", self.root.as_raw_fd()));
         let write = |(path, text): &(String, String)| {
-            let file = root.join(path.trim_start_matches('/'));
-            DirBuilder::new().recursive(true).mode(0o700).create(file.parent().unwrap_or(&root))?;
-            File::options().write(true).create_new(true).mode(0o600).open(file)?.write_all(text.as_bytes())
+            let path = path.trim_start_matches('/');
+            for (end, _) in path.match_indices('/') {
+                match rustix::fs::mkdirat(&self.root, &path[..end], Mode::RWXU) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(&self.root, path, new, Mode::RUSR | Mode::WUSR)?;
+            File::from(file).write_all(text.as_bytes())
         };
-        files.iter().try_for_each(write).map_err(|e| {
-            let written = root.read_dir().into_iter().flatten().flatten();
-            written.for_each(|entry| _ = std::fs::remove_dir_all(entry.path()));
+        files.iter().try_for_each(write).map_err(|e: Error| {
+            for path in files.iter().map(|(path, _)| path.trim_start_matches('/')) {
+                _ = rustix::fs::unlinkat(&self.root, path, AtFlags::empty());
+                for (end, _) in path.rmatch_indices('/') {
+                    remove_empty(&self.root, &path[..end]);
+                }
+            }
             failed("write", &self.path, e)
         })
     }
