@@ -5,22 +5,28 @@ use super::{Block, Document};
 impl Document {
     /// Leaves out the details. If there are any, [`Block::Details`] names the command that shows them.
     pub fn brief(mut self, command: &str) -> Document {
-        let mut has_details = false;
-        self.blocks.iter_mut().for_each(|block| shorten(block, command, &mut has_details));
+        let mut left_out = "";
+        self.blocks.iter_mut().for_each(|block| shorten(block, command, &mut left_out));
         self
     }
 }
 
-fn shorten(block: &mut Block, command: &str, has_details: &mut bool) {
+fn shorten(block: &mut Block, command: &str, left_out: &mut &'static str) {
     match block {
-        Block::Detailed(_, brief) => {
-            *has_details = true;
+        Block::Detailed(all, brief) => {
+            match &**all {
+                Block::Finding(finding, _) if finding.fix.iter().any(|fix| fix.risk.is_some()) => {
+                    *left_out = "details and risks";
+                }
+                _ if left_out.is_empty() => *left_out = "details",
+                _ => {}
+            }
             *block = std::mem::replace(brief, Block::Text(String::new()));
         }
         Block::Part(_, blocks) | Block::Screen(blocks) => {
-            blocks.iter_mut().for_each(|block| shorten(block, command, has_details));
+            blocks.iter_mut().for_each(|block| shorten(block, command, left_out));
         }
-        Block::Details(line) if *has_details => *line = command.into(),
+        Block::Details(line) if !left_out.is_empty() => *line = format!("{left_out}: {command}"),
         _ => {}
     }
 }
