@@ -20,6 +20,12 @@ use std::path::{Path, PathBuf};
 /// The flags for reading. With NONBLOCK, a named pipe does not block.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
+/// The flags for the parent of a new tree, which is only searched. Linux needs no permission to read it.
+#[cfg(target_os = "linux")]
+const SEARCH: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+const SEARCH: OFlags = READ;
+
 /// Opens a regular file of the tree in `root`, given its absolute path on the machine. Symlinks are resolved in the
 /// tree. An absolute symlink, and one out of the tree, is refused.
 pub fn open_file(root: &Path, path: &str) -> Result<File> {
@@ -56,7 +62,7 @@ impl Target {
         let refused = |why: &str| error::Error::new(format!("\"{}\" {why}", dir.display()), HINT);
         let name = dir.file_name().ok_or_else(|| refused("is not a directory name"))?;
         let parent = output_file::safe_directory(output_file::directory_of(dir))
-            .and_then(|parent| Ok(rustix::fs::openat(CWD, parent, READ | OFlags::DIRECTORY, Mode::empty())?));
+            .and_then(|parent| Ok(rustix::fs::openat(CWD, parent, SEARCH | OFlags::DIRECTORY, Mode::empty())?));
         let parent = parent.map_err(|e| failed("create", dir, e))?;
         match rustix::fs::mkdirat(&parent, name, Mode::RWXU) {
             Ok(()) => {}
@@ -120,11 +126,16 @@ fn remove_empty(parent: &OwnedFd, name: impl rustix::path::Arg) {
 /// Opens a directory that this program has just created. `own` is this program's user.
 fn open_new(parent: &OwnedFd, name: impl rustix::path::Arg, own: u32) -> Result<OwnedFd> {
     let root = open(parent, name)?;
-    let owner = rustix::fs::fstat(&root)?.st_uid;
-    if owner != own {
+    let state = rustix::fs::fstat(&root)?;
+    if state.st_uid != own {
         return Err(Error::other(format!(
-            "the new directory belongs to another user (uid {owner}): the file system changes owners, or another user replaced it"
+            "the new directory belongs to another user (uid {}): the file system changes owners, or another user replaced it",
+            state.st_uid
         )));
+    }
+    // Otherwise they could plant symlinks in it.
+    if state.st_mode & 0o022 != 0 {
+        return Err(Error::other("other users can write to the new directory"));
     }
     // The new directory must be empty. Otherwise another user has given its name to an older directory of this user.
     for entry in rustix::fs::Dir::read_from(&root)? {
@@ -324,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_directory_of_another_owner_is_refused() {
+    fn a_new_directory_that_others_own_or_can_write_is_refused() {
         let parent = tempfile::tempdir().unwrap();
         std::fs::create_dir(parent.path().join("new")).unwrap();
         let open_parent = super::open(CWD, parent.path()).unwrap();
@@ -332,6 +343,11 @@ mod tests {
         assert!(open_new(&open_parent, "new", own).is_ok());
         let error = open_new(&open_parent, "new", own + 1).unwrap_err().to_string();
         assert!(error.contains(&format!("(uid {own}): the file system changes owners")), "{error}");
+        std::fs::set_permissions(parent.path().join("new"), std::fs::Permissions::from_mode(0o720)).unwrap();
+        assert_eq!(
+            open_new(&open_parent, "new", own).unwrap_err().to_string(),
+            "other users can write to the new directory"
+        );
         remove_empty(&open_parent, "new");
         assert_eq!(names(parent.path()), 0);
     }
