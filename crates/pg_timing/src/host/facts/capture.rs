@@ -84,10 +84,8 @@ impl Target {
         let write = |(path, text): &(String, String)| {
             let path = path.trim_start_matches('/');
             for (end, _) in path.match_indices('/') {
-                match rustix::fs::mkdirat(&self.root, &path[..end], Mode::RWXU) {
-                    Ok(()) | Err(Errno::EXIST) => {}
-                    Err(error) => return Err(error.into()),
-                }
+                let made = rustix::fs::mkdirat(&self.root, &path[..end], Mode::RWXU);
+                made.or_else(|error| if error == Errno::EXIST { Ok(()) } else { Err(error) })?;
             }
             let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             let file = rustix::fs::openat(&self.root, path, new, Mode::RUSR | Mode::WUSR)?;
