@@ -91,7 +91,7 @@ pub enum Block {
     Page(Vec<Block>),
     /// a block, and the block without details
     Detailed(Box<Block>, Box<Block>),
-    /// empty if nothing was left out
+    /// the command that shows what was left out, after its label. Empty if nothing was
     Details(String),
 }
 

@@ -72,7 +72,7 @@ fn on_screen(blocks: &[Block]) -> Vec<&Block> {
             Block::Shares(_) | Block::Histograms(_) => Vec::new(),
             Block::Detailed(all, _) => shown(all),
             Block::Facts(facts) if facts.facts.is_empty() => Vec::new(),
-            Block::Details(command) if command.is_empty() => Vec::new(),
+            Block::Details(line) if line.is_empty() => Vec::new(),
             block => vec![block],
         }
     }
@@ -105,7 +105,7 @@ impl Screen {
             Block::Facts(facts) => self.facts(facts),
             Block::Table(table) => self.table(table),
             Block::Finding(finding, consequences) => self.finding(finding, consequences),
-            Block::Details(command) => self.text += &format!("{DIM}details: {}{DIM:#}\n", escape::line(command)),
+            Block::Details(line) => self.text += &format!("{DIM}{}{DIM:#}\n", escape::line(line)),
             _ => {}
         }
     }

@@ -199,7 +199,7 @@ metrics! {
     gauge "cpu_skew_high_seconds" ["clock", "cpu", "reference_cpu"] "Upper bound of the skew between the clocks of two CPUs."
         |report, out| of_skew(report, out, |skew| skew.high_ns);
 
-    gauge "wall_clock_synchronized" [] "1 if a service synchronizes the time of day, 0 if not."
+    gauge "wall_clock_synchronized" [] "1 if a service synchronizes the time of day, 0 if the kernel knows of none."
         |report, out| out.add(&[], report.now.host.ntp.known().map(|ntp| f64::from(ntp.synchronized)));
 
     counter "kernel_clock_messages_total" [] "Messages about clocks in the kernel log since the monitor started."

@@ -51,7 +51,8 @@ fn screens_have_40_lines() {
         let lines = screen.lines().count();
         assert!(lines <= 40, "{name}: {lines} lines");
         let (_, details, _) = run(pg_timing().current_dir(fixture("hosts")).args(["--details", "--root", &name]));
-        let command = format!("\ndetails: pg_timing check --details --root {name}\n");
+        let label = if details.contains("risk: ") { "details and risks" } else { "details" };
+        let command = format!("\n{label}: pg_timing check --details --root {name}\n");
         assert_eq!(screen.contains(&command), screen != details, "{name}: {screen}");
         if ["kvm-tsc", "demoted-tsc-adjust"].contains(&name.as_str()) {
             insta::assert_snapshot!(format!("{name}.brief"), format!("{screen}status {status}\n"));

@@ -97,16 +97,19 @@ fn alarm<'a>(report: &'a Report, id: &str) -> Option<&'a Finding> {
 
 /// Returns the verdict for the findings of the report.
 fn verdict(report: &Report) -> Verdict {
-    let worst = report.findings.iter().max_by_key(|f| f.severity).map_or(Severity::Unknown, |f| f.severity);
-    // The facts of a captured tree can raise an alarm. But without a read cost the verdict cannot be "ok".
-    let severity = match worst {
-        Severity::Ok if report.system().and_then(|clock| clock.cost_ns()).is_none() => Severity::Unknown,
-        // What is missing could be the problem.
-        Severity::Ok if report.missing.is_some() => Severity::Unknown,
-        worst => worst,
+    let severity_of = |is_wall_clock: bool| {
+        let findings = report.findings.iter().filter(|f| (f.id == id::WALL_CLOCK) == is_wall_clock);
+        findings.map(|f| f.severity).max().unwrap_or(Severity::Unknown)
     };
-    // Among equal severities the first one counts, because causes come before effects.
-    let worst = report.findings.iter().find(|f| f.severity == worst);
+    let is_known = report.missing.is_none() && report.system().and_then(|clock| clock.cost_ns()).is_some();
+    // The facts of a captured tree can raise an alarm. But without a read cost the verdict cannot be "ok", and what is missing
+    // could be the problem. The wall clock says nothing about EXPLAIN.
+    let severity = match severity_of(false) {
+        Severity::Ok | Severity::Unknown if !is_known => Severity::Unknown,
+        worst => worst.max(severity_of(true)),
+    };
+    // Among equal severities the first one counts, because causes come before effects. The wall clock has no effects.
+    let worst = report.findings.iter().filter(|f| f.severity == severity).min_by_key(|f| f.id == id::WALL_CLOCK);
     // Captured trees and outputs are usually from another host.
     let host = if report.origin == Origin::Measured { "this host" } else { "that host" };
     let head = match severity {
@@ -227,5 +230,16 @@ mod tests {
         assert!(!with(&[SLOW, few]).contains("nterruptions"));
         let critical = (id::CLOCK_SLOW, Severity::Critical, "the clock is slow");
         assert!(with(&[critical, GAPS]).contains("88.4%"), "the loss distorts plans whatever else is wrong");
+    }
+
+    #[test]
+    fn the_wall_clock_does_not_hide_what_concerns_explain() {
+        const WALL: (&str, Severity, &str) = (id::WALL_CLOCK, Severity::Warning, "the wall clock is wrong");
+        let both = verdict_of(30.0, 20.0, &[WALL, GAPS]);
+        assert!(both.starts_with("Interruptions took") && !both.contains("wall"), "{both}");
+        assert!(verdict_of(30.0, 20.0, &[WALL]).starts_with("The wall clock is wrong. EXPLAIN ANALYZE adds"));
+        let mut report = Report::empty(Origin::Measured, "");
+        report.findings = vec![Finding::new(WALL.0, WALL.1, WALL.2)];
+        assert_eq!(verdict(&report).severity, Severity::Unknown, "PostgreSQL's clock was not measured");
     }
 }

@@ -18,16 +18,17 @@ pub fn wall_clock(report: &Report) -> Result<Finding, String> {
         return unknown(format!("no service has synchronized the wall clock since the boot, {} ago", uptime(*up)));
     }
     Ok(warning(
-        "no service synchronizes the wall clock: times in logs and now() can be wrong; EXPLAIN ANALYZE is not affected",
+        "the kernel's wall clock is not synchronized: times in logs and now() can be wrong; EXPLAIN ANALYZE is not affected",
     )
     .why(
-        "a virtual machine that was restored, resumed or cloned keeps the old time of day until a service sets it; \
-             without a service, each clock also drifts by seconds per day",
+        "a virtual machine that was restored, resumed or cloned keeps the old time of day until a service sets it; without a \
+         service, each clock also drifts by seconds per day. The tools of some hypervisors (VMware, Hyper-V, VirtualBox) set the \
+         clock without telling the kernel",
     )
     .fix(
-        Fix::new("start a time service, for example chrony")
-            .command("sudo systemctl enable --now chrony")
-            .undo("sudo systemctl disable --now chrony")
+        Fix::new("start the time service; install one first if there is none")
+            .command("sudo timedatectl set-ntp true")
+            .undo("sudo timedatectl set-ntp false")
             .risk("the service can move the time of day once by a large step"),
     ))
 }

@@ -12,14 +12,19 @@ use anyhow::Context;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// The flags for reading. With NONBLOCK, a named pipe does not block.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+
+/// The flags for the parent of a new tree, which is only searched. Linux needs no permission to read it.
+#[cfg(target_os = "linux")]
+const SEARCH: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+const SEARCH: OFlags = READ;
 
 /// Opens a regular file of the tree in `root`, given its absolute path on the machine. Symlinks are resolved in the
 /// tree. An absolute symlink, and one out of the tree, is refused.
@@ -57,7 +62,7 @@ impl Target {
         let refused = |why: &str| error::Error::new(format!("\"{}\" {why}", dir.display()), HINT);
         let name = dir.file_name().ok_or_else(|| refused("is not a directory name"))?;
         let parent = output_file::safe_directory(output_file::directory_of(dir))
-            .and_then(|parent| Ok(rustix::fs::openat(CWD, parent, READ | OFlags::DIRECTORY, Mode::empty())?));
+            .and_then(|parent| Ok(rustix::fs::openat(CWD, parent, SEARCH | OFlags::DIRECTORY, Mode::empty())?));
         let parent = parent.map_err(|e| failed("create", dir, e))?;
         match rustix::fs::mkdirat(&parent, name, Mode::RWXU) {
             Ok(()) => {}
@@ -76,15 +81,23 @@ impl Target {
 
     /// Writes the tree. If that fails, nothing of it remains. Nobody else can change the directory, whatever its path is now.
     fn write(&self, files: &[(String, String)]) -> std::result::Result<(), error::Error> {
-        let root = PathBuf::from(format!("/proc/self/fd/{}", self.root.as_raw_fd()));
         let write = |(path, text): &(String, String)| {
-            let file = root.join(path.trim_start_matches('/'));
-            DirBuilder::new().recursive(true).mode(0o700).create(file.parent().unwrap_or(&root))?;
-            File::options().write(true).create_new(true).mode(0o600).open(file)?.write_all(text.as_bytes())
+            let path = path.trim_start_matches('/');
+            for (end, _) in path.match_indices('/') {
+                let made = rustix::fs::mkdirat(&self.root, &path[..end], Mode::RWXU);
+                made.or_else(|error| if error == Errno::EXIST { Ok(()) } else { Err(error) })?;
+            }
+            let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(&self.root, path, new, Mode::RUSR | Mode::WUSR)?;
+            File::from(file).write_all(text.as_bytes())
         };
-        files.iter().try_for_each(write).map_err(|e| {
-            let written = root.read_dir().into_iter().flatten().flatten();
-            written.for_each(|entry| _ = std::fs::remove_dir_all(entry.path()));
+        files.iter().try_for_each(write).map_err(|e: Error| {
+            for path in files.iter().map(|(path, _)| path.trim_start_matches('/')) {
+                _ = rustix::fs::unlinkat(&self.root, path, AtFlags::empty());
+                for (end, _) in path.rmatch_indices('/') {
+                    remove_empty(&self.root, &path[..end]);
+                }
+            }
             failed("write", &self.path, e)
         })
     }
@@ -111,11 +124,16 @@ fn remove_empty(parent: &OwnedFd, name: impl rustix::path::Arg) {
 /// Opens a directory that this program has just created. `own` is this program's user.
 fn open_new(parent: &OwnedFd, name: impl rustix::path::Arg, own: u32) -> Result<OwnedFd> {
     let root = open(parent, name)?;
-    let owner = rustix::fs::fstat(&root)?.st_uid;
-    if owner != own {
+    let state = rustix::fs::fstat(&root)?;
+    if state.st_uid != own {
         return Err(Error::other(format!(
-            "the new directory belongs to another user (uid {owner}): the file system changes owners, or another user replaced it"
+            "the new directory belongs to another user (uid {}): the file system changes owners, or another user replaced it",
+            state.st_uid
         )));
+    }
+    // Otherwise they could plant symlinks in it.
+    if state.st_mode & 0o022 != 0 {
+        return Err(Error::other("other users can write to the new directory"));
     }
     // The new directory must be empty. Otherwise another user has given its name to an older directory of this user.
     for entry in rustix::fs::Dir::read_from(&root)? {
@@ -315,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_directory_of_another_owner_is_refused() {
+    fn a_new_directory_that_others_own_or_can_write_is_refused() {
         let parent = tempfile::tempdir().unwrap();
         std::fs::create_dir(parent.path().join("new")).unwrap();
         let open_parent = super::open(CWD, parent.path()).unwrap();
@@ -323,6 +341,11 @@ mod tests {
         assert!(open_new(&open_parent, "new", own).is_ok());
         let error = open_new(&open_parent, "new", own + 1).unwrap_err().to_string();
         assert!(error.contains(&format!("(uid {own}): the file system changes owners")), "{error}");
+        std::fs::set_permissions(parent.path().join("new"), std::fs::Permissions::from_mode(0o720)).unwrap();
+        assert_eq!(
+            open_new(&open_parent, "new", own).unwrap_err().to_string(),
+            "other users can write to the new directory"
+        );
         remove_empty(&open_parent, "new");
         assert_eq!(names(parent.path()), 0);
     }

@@ -293,6 +293,15 @@ fn frequency_ppm(freq: f64, tick: f64) -> f64 {
     (ppm * 1000.0).round() / 1000.0
 }
 
+/// Returns whether a service synchronizes the clock. chrony without its option `rtcsync` leaves the flag, and sets only the
+/// maximum error.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn is_synchronized(state: i32, status: i32, max_error_us: libc::c_long) -> bool {
+    /// The error of a clock that no service has set for 9 hours (NTP_PHASE_LIMIT in Linux's kernel/time/ntp.c).
+    const UNKNOWN_ERROR_US: libc::c_long = 16_000_000;
+    (state != libc::TIME_ERROR && status & libc::STA_UNSYNC == 0) || max_error_us < UNKNOWN_ERROR_US
+}
+
 impl Host {
     /// Returns the kernel's state of NTP, or the state in a captured tree.
     pub fn ntp(&self) -> Fact<Ntp> {
@@ -307,7 +316,7 @@ impl Host {
         match unsafe { libc::adjtimex(&mut timex) } {
             -1 => Fact::unavailable(reason(&std::io::Error::last_os_error())),
             state => Fact::Known(Ntp {
-                synchronized: state != libc::TIME_ERROR && timex.status & libc::STA_UNSYNC == 0,
+                synchronized: is_synchronized(state, timex.status, timex.maxerror),
                 frequency_ppm: frequency_ppm(timex.freq as f64, timex.tick as f64),
             }),
         }
@@ -414,6 +423,14 @@ mod tests {
         };
         assert_eq!(marker(b"VCLK\x68\0\0\0\x01\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0more"), Some(7));
         assert_eq!([marker(b"VCLK"), marker(&[0; 104])], [None, None]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_service_sets_the_flag_or_the_error() {
+        assert!(is_synchronized(libc::TIME_OK, libc::STA_PLL, 500));
+        assert!(is_synchronized(libc::TIME_ERROR, libc::STA_UNSYNC, 250_000), "chrony without rtcsync");
+        assert!(!is_synchronized(libc::TIME_ERROR, libc::STA_UNSYNC, 16_000_000));
     }
 
     #[test]

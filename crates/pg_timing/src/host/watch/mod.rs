@@ -121,6 +121,8 @@ impl<M: Machine> Watch<M> {
         let is_log_other = self.read_kernel_log(&mut sample);
         let before = std::mem::replace(&mut self.state, self.machine.state());
         self.state.compare(&before, &mut sample);
+        // While the hypervisor changes the marker, it cannot be read.
+        self.state.vmclock_disruption = self.state.vmclock_disruption.or(before.vmclock_disruption);
         let changed = sample.clocksource_change.is_some() || sample.restored.is_some();
         let is_due = self.samples.is_multiple_of(FACTS_EVERY);
         if changed || !sample.messages.is_empty() || is_log_other || is_due {

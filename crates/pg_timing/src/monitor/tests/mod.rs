@@ -208,7 +208,10 @@ fn a_read_cost_that_rises_is_noticed() {
 #[test]
 fn a_virtual_machine_that_moves_is_noticed() {
     assert_eq!(events_of(|hardware| hardware.hypervisor_hz.set(3e9), |_| ()), ["31 machine_restored"]);
-    assert_eq!(events_of(|hardware| hardware.vmclock_disruption.set(2), |_| ()), ["31 machine_restored"]);
+    let marker = |marker| move |hardware: &Hardware| hardware.vmclock_disruption.set(marker);
+    assert_eq!(events_of(marker(Some(2)), |_| ()), ["31 machine_restored"]);
+    // The marker cannot be read while the hypervisor changes it.
+    assert_eq!(events_of(marker(None), marker(Some(2))), ["41 machine_restored"]);
     let fork = |hardware: &Hardware| hardware.log("random: crng reseeded due to virtual machine fork");
     assert_eq!(events_of(fork, |_| ()), ["31 machine_restored", "31 kernel_message"]);
 }

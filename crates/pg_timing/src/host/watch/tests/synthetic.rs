@@ -37,7 +37,7 @@ pub struct Hardware {
     pub kernel_log_readable: Cell<bool>,
     pub suspends: Cell<u64>,
     pub hypervisor_hz: Cell<f64>,
-    pub vmclock_disruption: Cell<u64>,
+    pub vmclock_disruption: Cell<Option<u64>>,
     pub skew_ns: Cell<f64>,
     /// comparisons of CPUs that will fail
     pub busy: Cell<u32>,
@@ -161,7 +161,7 @@ impl Default for SyntheticMachine {
             kernel_log_readable: Cell::new(true),
             suspends: Cell::new(0),
             hypervisor_hz: Cell::new(2.5e9),
-            vmclock_disruption: Cell::new(1),
+            vmclock_disruption: Cell::new(Some(1)),
             skew_ns: Cell::new(0.0),
             busy: Cell::new(0),
             oversleep_s: Cell::new(0.0),
@@ -248,7 +248,7 @@ impl Machine for SyntheticMachine {
             hardware_clock: Some((rtc_s.floor(), boottime_ns / 1e9)),
             unix_s: self.unix_time(),
             features,
-            vmclock_disruption: Some(self.hardware.vmclock_disruption.get()),
+            vmclock_disruption: self.hardware.vmclock_disruption.get(),
             ntp: Fact::Known(Ntp { synchronized: true, frequency_ppm: 0.0 }),
         }
     }
