@@ -259,8 +259,12 @@ impl Messages {
             }
             return is_object || self.line_key.is_some();
         }
-        let values: Vec<Value> = values::of_json(line).collect();
+        let mut values: Vec<Value> = values::of_json(line).collect();
         let origin = Origin::of_json(line, &values);
+        // A collector can write the severity after the message.
+        if is_object && values.iter().filter(|value| value.key == SEVERITY_KEY).count() == 1 {
+            values.sort_by_key(|value| value.key != SEVERITY_KEY);
+        }
         // The short message of Graylog is the beginning of the full one.
         let has_full = values.iter().any(|value| value.key == "full_message");
         let is_message = |value: &&Value| !(is_quote(value.key) || has_full && value.key == "short_message");
