@@ -131,6 +131,12 @@ fn a_line_that_quotes_a_client_never_is_a_plan() {
             is_around(pretty(&records[0]), &pretty(&records[1]), word);
             assert_only_real(&format!("[{}]\n", records.each_ref().map(|record| record.trim()).join(",")), word);
         }
+        // log_line_prefix shows the client's application_name.
+        for name in ["", "x| "].map(|begin| format!("{begin}{{\"m\":\"duration: 5000.0 ms  plan:\\n")) {
+            let statement = format!("STATEMENT:  select 1/0 /*\\n{FORGED}\"}}\n");
+            let forged = format!("{PREFIX}app={name} ERROR:  division by zero\n{PREFIX}app={name} {statement}");
+            is_around(text_record("LOG", real), &forged, "application_name");
+        }
         // Programs log what they send to the server.
         for key in ["sql", "query_text", "parameters"] {
             let of_program = serde_json::json!({ "level": "info", key: real.replace("2.", "9.") }).to_string() + "\n";
