@@ -259,8 +259,12 @@ impl Messages {
             }
             return is_object || self.line_key.is_some();
         }
-        let values: Vec<Value> = values::of_json(line).collect();
+        let mut values: Vec<Value> = values::of_json(line).collect();
         let origin = Origin::of_json(line, &values);
+        // A collector can write the severity after the message.
+        if is_object && values.iter().filter(|value| value.key == SEVERITY_KEY).count() == 1 {
+            values.sort_by_key(|value| value.key != SEVERITY_KEY);
+        }
         // The short message of Graylog is the beginning of the full one.
         let has_full = values.iter().any(|value| value.key == "full_message");
         let is_message = |value: &&Value| !(is_quote(value.key) || has_full && value.key == "short_message");
@@ -481,7 +485,12 @@ fn json_in(line: &str, is_json_log: bool) -> Option<&str> {
     let is_container = before.ends_with(" F ") || before.ends_with("| ") || is_json_log || announces(json);
     let is_whole = json.trim_end().ends_with(['}', ']']);
     let is_prefix = !before.contains(":  ") && !before.contains('"') && split_tab(before).is_none();
-    (is_container && is_whole && is_prefix).then_some(json)
+    // A client can begin a string with its application_name in log_line_prefix. Then the server's severity is in the string.
+    let plan = json.split_once(" ms  plan:").map_or("", |(_, plan)| plan);
+    let word = |at: usize| plan[..at].trim_end_matches(' ').trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_severity = |at: usize| word(at).ends_with(|c: char| c.is_uppercase() || c.is_alphabetic() && !c.is_ascii());
+    let is_forged = plan.match_indices(":  ").any(|(at, _)| is_severity(at));
+    (is_container && is_whole && is_prefix && !is_forged).then_some(json)
 }
 
 /// Returns whether a context shows that a function or a trigger executed the statement. The parameters of a client's

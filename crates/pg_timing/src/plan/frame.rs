@@ -224,15 +224,14 @@ impl<'a> Frame<'a> {
 fn after_similar<'l>(line: &'l str, before: &str) -> Option<&'l str> {
     let number = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (mut line, mut before) = (line, before);
-    loop {
-        match (number(line), number(before)) {
-            (0, 0) => {}
+    while let Some(next) = before.chars().next() {
+        (line, before) = match (number(line), number(before)) {
+            (0, 0) => (line.strip_prefix(next)?, &before[next.len_utf8()..]),
             (0, _) | (_, 0) => return None,
-            (of_line, of_before) => (line, before) = (&line[of_line..], &before[of_before..]),
-        }
-        let Some(next) = before.chars().next() else { return Some(line) };
-        (line, before) = (line.strip_prefix(next)?, &before[next.len_utf8()..]);
+            (of_line, of_before) => (&line[of_line..], &before[of_before..]),
+        };
     }
+    Some(line)
 }
 
 /// Returns how often a mark is in a text. The digits of a number count as one.
@@ -399,6 +398,18 @@ mod tests {
                 frame.inner(line).into_owned()
             }
             other => panic!("{other:?}: {root}"),
+        }
+    }
+
+    #[test]
+    fn only_numbers_may_differ_in_a_prefix() {
+        for (line, before, after) in [
+            ("a:12: x", "a:9: ", Some("x")),
+            ("> 5 rows", "> ", Some("5 rows")),
+            ("5", "", Some("5")),
+            ("a:b", "a:1", None),
+        ] {
+            assert_eq!(after_similar(line, before), after, "{line}");
         }
     }
 

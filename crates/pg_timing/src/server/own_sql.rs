@@ -37,9 +37,9 @@ pub fn set_local(name: &str, value: impl std::fmt::Display) -> String {
 }
 
 /// Keeps the next statements of the transaction out of pg_stat_statements and of auto_explain's log, as far as the server has these
-/// settings and this user may set them.
+/// settings and this user may set them. The transaction is reported at its end, so it is not counted later, in the window.
 pub const KEEP_QUIET: &str = select!(
-    "pg_catalog.count(pg_catalog.set_config(q.name, q.value, true))
+    "pg_catalog.count(pg_catalog.set_config(q.name, q.value, true)), pg_catalog.pg_stat_force_next_flush()
     FROM (VALUES ('pg_stat_statements.track', 'none'), ('auto_explain.log_min_duration', '-1')) AS q(name, value)
     WHERE pg_catalog.current_setting(q.name, true) IS NOT NULL
         AND pg_catalog.has_parameter_privilege(q.name, 'SET')"

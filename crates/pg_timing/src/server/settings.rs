@@ -40,7 +40,7 @@ impl<'a> Session<'a> {
         self.connection.roll_back(result)
     }
 
-    /// Returns the rows of one query as objects. There are none if their fields are others.
+    /// Returns the rows of one query as objects, or none if an object does not have the fields of `T`.
     pub fn objects<T: DeserializeOwned>(&mut self, sql: &str) -> Result<Vec<T>, Error> {
         Ok(self.query(&own_sql::as_json(sql))?.json())
     }

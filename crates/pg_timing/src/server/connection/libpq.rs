@@ -105,6 +105,7 @@ pub mod code {
     pub const EMPTY_QUERY: c_int = 0;
     pub const COMMAND_OK: c_int = 1;
     pub const TUPLES_OK: c_int = 2;
+    pub const FATAL_ERROR: c_int = 7;
     pub const SINGLE_TUPLE: c_int = 9;
     pub const SQLSTATE: c_int = b'C' as c_int;
     pub const MESSAGE: c_int = b'M' as c_int;

@@ -81,8 +81,10 @@ impl Connection {
             let status = result.number(self.pq.PQresultStatus);
             match (&mut rows, status) {
                 (Ok(rows), code::TUPLES_OK | code::SINGLE_TUPLE) => bytes += result.add_to(rows, keep),
-                (Err(_), _) | (_, code::COMMAND_OK | code::EMPTY_QUERY) => {}
-                (Ok(_), _) => rows = Err(result.error((!self.hides_statements).then_some(sql))),
+                (_, code::COMMAND_OK | code::EMPTY_QUERY | code::TUPLES_OK | code::SINGLE_TUPLE) => {}
+                (_, code::FATAL_ERROR) => rows = Err(result.error((!self.hides_statements).then_some(sql))),
+                // libpq would return the same result of a COPY at once, again and again.
+                _ => return Err(self.end_with("the server sent an unexpected result", PERHAPS_FAULTY)),
             }
             if bytes > MAX_BYTES {
                 let hint = format!("{PERHAPS_FAULTY}; the transaction is rolled back when the connection ends");

@@ -53,8 +53,10 @@ pub fn explain(
     let half_width = |runs: &runs::Runs| report::overhead(runs).half_width();
     let runs = runs::runs(&mut session, &subject, &server.timings, progress, half_width)?;
     let mut one_more = |sql: String| {
-        // The plan that is printed needs one more run, also after Ctrl-C. It has the same time limit.
-        session.connection.ignore_stop();
+        // The plan that is printed needs one more run, also after Ctrl-C. It has the same time limit. A later Ctrl-C cancels it.
+        if session.connection.is_stopped() {
+            session.connection.ignore_stop();
+        }
         session.explain(&sql, &[])
     };
     let document = match options.document {

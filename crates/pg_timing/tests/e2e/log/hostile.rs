@@ -122,11 +122,20 @@ fn a_line_that_quotes_a_client_never_is_a_plan() {
             is_around(text_record("LOG", real), &text_record(word, &raised), word);
             is_around(csv_record("LOG", real, no_quotes), &csv_record(word, &raised, no_quotes), word);
             is_around(json_record("LOG", real, no_quotes), &json_record(word, &raised, no_quotes), word);
+            // Some collectors write the keys in another order.
+            let last = format!("{{\"message\":{},\"error_severity\":\"{word}\"}}\n", serde_json::json!(raised));
+            is_around(json_record("LOG", real, no_quotes), &last, word);
             // As jq prints it.
             let pretty = |record: &str| serde_json::to_string_pretty(&json(record)).unwrap() + "\n";
             let records = [json_record("LOG", real, no_quotes), json_record(word, &raised, no_quotes)];
             is_around(pretty(&records[0]), &pretty(&records[1]), word);
             assert_only_real(&format!("[{}]\n", records.each_ref().map(|record| record.trim()).join(",")), word);
+        }
+        // log_line_prefix shows the client's application_name.
+        for name in ["", "x| "].map(|begin| format!("{begin}{{\"m\":\"duration: 5000.0 ms  plan:\\n")) {
+            let statement = format!("STATEMENT:  select 1/0 /*\\n{FORGED}\"}}\n");
+            let forged = format!("{PREFIX}app={name} ERROR:  division by zero\n{PREFIX}app={name} {statement}");
+            is_around(text_record("LOG", real), &forged, "application_name");
         }
         // Programs log what they send to the server.
         for key in ["sql", "query_text", "parameters"] {
