@@ -244,6 +244,10 @@ fn count_marks(text: &str, mark: char) -> usize {
 
 type Repair = fn(&str) -> String;
 
+/// The beginning of a row as a Ruby program prints it, and in JSON.
+const RUBY: [&str; 2] = ["{\"QUERY PLAN\"=>", "{\"QUERY PLAN\" => "];
+const JSON: &str = "{\"QUERY PLAN\": ";
+
 /// Returns the text with one line of a plan per line, in ASCII where EXPLAIN writes ASCII. It is not copied if nothing
 /// changes.
 pub fn plain(text: &str) -> Cow<'_, str> {
@@ -261,7 +265,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
         (text.contains("\"\"Plan\"\":"), |text| text.replace("\"\"", "\"")),
         // rows as a Python or a Ruby program prints them
         (text.contains("{'QUERY PLAN': "), |text| text.replace("'QUERY PLAN': ", "")),
-        (text.contains("{\"QUERY PLAN\""), |text| text.replace("\"=>", "\": ").replace("\" => ", "\": ")),
+        (text.contains(RUBY[0]) || text.contains(RUBY[1]), |text| text.replace(RUBY[0], JSON).replace(RUBY[1], JSON)),
         (text.lines().any(has_several_lines), with_line_ends),
     ];
     let needed = repairs.into_iter().filter(|(is_needed, _)| *is_needed);

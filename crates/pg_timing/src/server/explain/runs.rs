@@ -212,7 +212,8 @@ fn run(
         round.planning_ms.extend(planning_ms);
         return Ok((client_ms - round.round_trip_ms.estimate - planning_ms.unwrap_or(0.0)).max(0.0));
     };
-    let plan = known.checked(session.explain_analyze(&explain_analyze(options, &subject.explained), mode)?)?;
+    let sql = explain_analyze(options, &subject.explained);
+    let plan = known.checked(session.explain_analyze(&sql, &mode.settings, mode.fast_timing)?)?;
     let ms = plan.execution_ms;
     round.reported.extend((mode.name == REPORTED).then_some(plan));
     Ok(ms)

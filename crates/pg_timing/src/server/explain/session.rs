@@ -1,6 +1,5 @@
 //! A session on the server that runs statements, each in its own transaction, and rolls them back.
 
-use super::runs::RunMode;
 use super::script::{Setting, explain_analyze};
 use super::{NOT_ROLLED_BACK, RunOptions};
 use crate::error::{Error, SqlState};
@@ -265,9 +264,15 @@ impl RunSession<'_> {
         })
     }
 
-    /// Runs an EXPLAIN ANALYZE and returns the executed plan.
-    pub fn explain_analyze(&mut self, explain: &str, mode: &RunMode) -> Result<Plan, Error> {
-        parse_executed(&self.explain(explain, &mode.settings)?, mode.fast_timing.unwrap_or(self.has_fast_timing))
+    /// Runs an EXPLAIN ANALYZE with these settings and returns the executed plan. `fast_timing`: pg_fast_timing times the nodes;
+    /// without it, as in other sessions.
+    pub fn explain_analyze(
+        &mut self,
+        explain: &str,
+        settings: &[String],
+        fast_timing: Option<bool>,
+    ) -> Result<Plan, Error> {
+        parse_executed(&self.explain(explain, settings)?, fast_timing.unwrap_or(self.has_fast_timing))
     }
 }
 
