@@ -1,10 +1,17 @@
 //! Clients that break the rules.
 
 use super::*;
+use std::os::fd::AsRawFd;
 
 /// Closes a connection with a reset.
 fn reset(stream: TcpStream) {
-    rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    let length = size_of::<libc::linger>() as libc::socklen_t;
+    // SAFETY: the descriptor is open, and the option is a whole `linger`.
+    let set = unsafe {
+        libc::setsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, (&raw const linger).cast(), length)
+    };
+    assert_eq!(set, 0);
 }
 
 #[test]
