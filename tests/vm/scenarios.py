@@ -16,7 +16,7 @@ MEASURE = [
     ("cost-1", "read_cost; read_cost; read_cost"),
     ("json", "pg_timing -d 2 --format json"),
     ("cost-2", "read_cost; read_cost; read_cost"),
-    ("text", "pg_timing -d 2"),
+    ("text", "pg_timing check --details -d 2"),
     ("cost-3", "read_cost; read_cost; read_cost"),
 ]
 CURRENT = "cat current_clocksource"
