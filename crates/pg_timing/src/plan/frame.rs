@@ -122,11 +122,10 @@ fn shared_lead(rest: &str) -> Option<usize> {
     };
     let next = lines.take(NEAR).find(is_known)?;
     let common = |a: &str, b: &str| a.char_indices().zip(b.chars()).find(|((_, a), b)| a != b).map(|((at, _), _)| at);
-    let number = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let at = common(first, next)?;
     // The lines can have numbers.
     let (line, other) = (&first[at..], next.get(at..)?);
-    let (end, other_end) = match (number(line), number(other)) {
+    let (end, other_end) = match (digits(line), digits(other)) {
         (0, _) | (_, 0) => (0, 0),
         (end, other_end) => {
             let same = common(&line[end..], &other[other_end..])?;
@@ -220,12 +219,16 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// Returns the number of digits at the beginning of a text.
+fn digits(text: &str) -> usize {
+    text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len()
+}
+
 /// Returns what follows a prefix in which only the numbers differ.
 fn after_similar<'l>(line: &'l str, before: &str) -> Option<&'l str> {
-    let number = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (mut line, mut before) = (line, before);
     while let Some(next) = before.chars().next() {
-        (line, before) = match (number(line), number(before)) {
+        (line, before) = match (digits(line), digits(before)) {
             (0, 0) => (line.strip_prefix(next)?, &before[next.len_utf8()..]),
             (0, _) | (_, 0) => return None,
             (of_line, of_before) => (&line[of_line..], &before[of_before..]),

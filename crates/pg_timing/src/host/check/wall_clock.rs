@@ -7,15 +7,15 @@ use crate::report::{Finding, Fix, Report};
 /// chrony and ntpd need some minutes after the start until they call the clock synchronized.
 const START_S: f64 = 1800.0;
 
-/// `wall-clock`: does a service synchronize the time of day?
+/// `wall-clock`: does the kernel call the time of day synchronized?
 pub fn wall_clock(report: &Report) -> Result<Finding, String> {
     let Some(ntp) = report.host.ntp.known() else { return unknown("the kernel's NTP state is unknown") };
     if ntp.synchronized {
-        return ok("a service synchronizes the wall clock");
+        return ok("the kernel's wall clock is synchronized");
     }
     let up = report.host.uptime_seconds.known();
     if let Some(up) = up.filter(|up| **up < START_S) {
-        return unknown(format!("no service has synchronized the wall clock since the boot, {} ago", uptime(*up)));
+        return unknown(format!("the kernel's wall clock is not synchronized yet; the boot was {} ago", uptime(*up)));
     }
     Ok(warning(
         "the kernel's wall clock is not synchronized: times in logs and now() can be wrong; EXPLAIN ANALYZE is not affected",
