@@ -1,8 +1,8 @@
 //! Files that a user named as outputs. A file is written completely or not at all: the bytes go into a new file with a random
 //! name, which then replaces the old one.
 //!
-//! Root writes only to a directory that only root can change, and whose path only root can change. For this, root follows symlinks by
-//! itself, and checks each directory on the path. So no other user can change the path between the check and the write.
+//! Root writes only to a directory that only root can change, and whose path only root can change. For this, root follows
+//! symlinks by itself, and checks each directory on the path. So no other user can change the path between the check and the write.
 
 use crate::error::Error;
 use crate::human::reason;

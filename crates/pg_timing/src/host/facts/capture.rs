@@ -79,7 +79,8 @@ impl Target {
         }
     }
 
-    /// Writes the tree. If that fails, nothing of it remains. Only its owner can change the directory, even if its path leads elsewhere by then.
+    /// Writes the tree. If that fails, nothing of it remains. Only its owner can change the directory, even if its
+    /// path leads elsewhere by then.
     fn write(&self, files: &[(String, String)]) -> std::result::Result<(), error::Error> {
         let write = |(path, text): &(String, String)| {
             let path = path.trim_start_matches('/');
