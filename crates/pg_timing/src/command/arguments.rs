@@ -58,12 +58,13 @@ pub enum Command {
 const JUDGES: &str = "0 ok, 1 warning, 2 critical, 3 not determined or usage error";
 const COMPARES: &str = "0 same or better, 1 worse, 2 much worse, 3 not compared or usage error";
 const ACTS: &str = "0 done, 3 failed or usage error";
+const EXPLAINS: &str = "0 done, 1 the second statement of --against takes more time, 3 failed or usage error";
 
 /// Returns the exit statuses of all commands, for the end of the help text.
 fn exit_statuses_of_all() -> String {
     format!(
         "Exit status of check, read and advise: {JUDGES}. Exit status of compare: {COMPARES}. \
-         Exit status of test, clocksource, explain, monitor and report: {ACTS}."
+         Exit status of explain: {EXPLAINS}. Exit status of test, clocksource, monitor and report: {ACTS}."
     )
 }
 
@@ -72,6 +73,7 @@ pub fn exit_statuses(command: Option<&str>) -> &'static str {
     match command {
         None | Some("check" | "read" | "advise") => JUDGES,
         Some("compare") => COMPARES,
+        Some("explain") => EXPLAINS,
         Some(_) => ACTS,
     }
 }

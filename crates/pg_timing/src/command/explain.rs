@@ -3,15 +3,15 @@
 use super::connection;
 use super::values::{DAY_S, count, number};
 use super::{NOT_DONE, input, interrupt, note, output, print, progress};
-use crate::document::{self, Document, html, log, pages};
+use crate::document::{self, Document, html, log, pages, statements};
 use crate::error::{Error, require};
 use crate::host::check::judge;
 use crate::human::grouped;
 use crate::log::{Gaps, Log, Plans, Sources, quoted_name};
 use crate::plan::{Explained, Inputs, ServerClock, writer};
-use crate::report::{ExplainReport, LogPlace, PlanFormat, Report, SYSTEM, SkippedPlans};
+use crate::report::{Difference, ExplainReport, LogPlace, PlanFormat, Report, SYSTEM, SkippedPlans};
 use crate::server::connection::Target;
-use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, explain};
+use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, compare_statements, explain};
 use clap::{Args, ValueEnum, ValueHint};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -31,9 +31,25 @@ const MOST_MS: f64 = 1e12;
 
 /// Options of live runs. They conflict with `--plan`, and with the options that require `--plan`: clap's `requires`
 /// alone would accept `--read-cost 20 -c "SELECT 1"`.
-const LIVE: [&str; 8] = [CONNECTION, "ephemeral", "command", "file", "param", "allow_writes", "limit", "time"];
+const LIVE: [&str; 12] = [
+    CONNECTION,
+    "ephemeral",
+    "command",
+    "file",
+    "param",
+    "allow_writes",
+    "limit",
+    "time",
+    "against",
+    "against_file",
+    "against_set",
+    "same_rows",
+];
 /// The name of the group that clap creates for [`Target`].
 const CONNECTION: &str = "Target";
+
+/// The exit status if the second statement takes more time.
+const SLOWER: u8 = 1;
 
 /// The end of the help text.
 const WHAT_RUNS_DO: &str = "\
@@ -65,6 +81,10 @@ Show the overhead of a plan in a file, with the costs of the clock on the server
 Add up the plans that auto_explain wrote to logs, by statement:
   pg_timing explain --plan *.log --all --host-report host.json
 
+Which of two statements is faster, and in which nodes? The exit status is 1 if the second one takes more time:
+  pg_timing explain -d shop -c 'SELECT ...' --against 'SELECT ...'
+  pg_timing explain -d shop -f query.sql --against-set 'enable_hashjoin = off'
+
 Measure the overhead per call on a temporary server:
   pg_timing explain --ephemeral";
 
@@ -80,6 +100,19 @@ pub struct ExplainArguments {
     /// File with the statement, or - for stdin
     #[arg(short, long, value_name = "FILE|-", value_hint = ValueHint::FilePath, conflicts_with = "command")]
     pub file: Option<PathBuf>,
+    /// Compare the statement (A) with this one (B), without EXPLAIN: which takes less time, and in which nodes? B has its own SET
+    /// lines before it. The exit status is 1 if B takes more time, by more than the error
+    #[arg(long, value_name = "SQL", conflicts_with_all = ["against_file", "against_set"])]
+    pub against: Option<String>,
+    /// The same, with B in a file, or - for stdin
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, conflicts_with = "against_set")]
+    pub against_file: Option<PathBuf>,
+    /// Compare the statement with itself under another setting, like "work_mem = '64MB'"; repeat it for several settings
+    #[arg(long, value_name = "NAME = VALUE")]
+    pub against_set: Vec<String>,
+    /// With --against: it is an error if the statements return different numbers of rows
+    #[arg(long)]
+    pub same_rows: bool,
     /// Value of $1 in the statement; repeat it for $2 and so on. The server infers the type. \N is NULL, and the word NULL
     /// is a string
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
@@ -187,18 +220,19 @@ pub fn run(arguments: &ExplainArguments) -> anyhow::Result<u8> {
     if !arguments.plan.is_empty() {
         return run_plans(arguments);
     }
-    let (output, was_stopped) = run_on_server(arguments)?;
+    let (output, status, was_stopped) = run_on_server(arguments)?;
     print(&output)?;
     if was_stopped {
         note("interrupted: the output shows what was measured until then");
     }
-    Ok(if was_stopped { NOT_DONE } else { 0 })
+    Ok(if was_stopped { NOT_DONE } else { status })
 }
 
-/// Runs the statement, or the classic test if there is no statement. Returns the rendered report, and whether the user stopped
-/// the runs.
-fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, bool)> {
+/// Runs the statement, or both statements, or the classic test if there is no statement. Returns the rendered report, the exit
+/// status, and whether the user stopped the runs.
+fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, u8, bool)> {
     let script = script(arguments)?;
+    let other = script.as_ref().map(|script| other_script(arguments, script)).transpose()?.flatten();
     let stop = interrupt::flag()?;
     if arguments.allow_writes {
         note(&format!("each run is rolled back; {NOT_ROLLED_BACK}"));
@@ -211,17 +245,59 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, bool)>
     // For the statements before the first run.
     connection.limit = connection.limit.min(options.limit);
     let mut show = progress("running");
-    let output = match script {
-        Some(script) => {
-            explain(connection, &script, options, &mut show).and_then(|report| render_report(&report, arguments.format))
+    let format = arguments.format;
+    let output = match (script, other) {
+        (Some(script), Some(other)) => {
+            let compared = compare_statements(connection, [&script, &other], options, arguments.same_rows, &mut show);
+            compared.and_then(|report| {
+                let page = || statements::page(&report);
+                let output =
+                    render(&report, || statements::document(&report), page, format).ok_or_else(no_comparison)?;
+                Ok((output, status_of(report.difference)))
+            })
         }
-        None => classic(connection, options, &mut show).and_then(|report| {
+        (Some(script), None) => {
+            explain(connection, &script, options, &mut show).and_then(|report| Ok((render_report(&report, format)?, 0)))
+        }
+        (None, _) => classic(connection, options, &mut show).and_then(|report| {
             let page = || pages::of_classic(&report);
-            render(&report, || document::explain::classic(&report), page, arguments.format).ok_or_else(no_plan)
+            let output = render(&report, || document::explain::classic(&report), page, format).ok_or_else(no_plan)?;
+            Ok((output, 0))
         }),
     };
     show(1.0);
-    Ok((output?, stop.load(Ordering::Relaxed)))
+    let (output, status) = output?;
+    Ok((output, status, stop.load(Ordering::Relaxed)))
+}
+
+/// Returns the exit status of a comparison.
+fn status_of(difference: Difference) -> u8 {
+    match difference {
+        Difference::Faster | Difference::NoneFound => 0,
+        Difference::Slower => SLOWER,
+        Difference::NotDetermined => NOT_DONE,
+    }
+}
+
+fn no_comparison() -> Error {
+    Error::new("the formats plan-text and plan-json show single plans", "use text, json or html with --against")
+}
+
+/// Returns the statement to compare with, if an option names one.
+fn other_script(arguments: &ExplainArguments, script: &Script) -> anyhow::Result<Option<Script>> {
+    let of_b = |Error { what, hint, .. }: Error| Error::new(format!("statement B: {what}"), hint);
+    let other = match (&arguments.against, arguments.against_file.as_deref()) {
+        (Some(text), _) => Some(Script::new(&[text], &arguments.param).map_err(of_b)?),
+        (None, Some(file)) => Some(Script::new(&[text_of(file)?], &arguments.param).map_err(of_b)?),
+        (None, None) if arguments.against_set.is_empty() => None,
+        (None, None) => {
+            let mut settings = arguments.against_set.iter();
+            Some(settings.try_fold(script.clone(), |script, setting| script.with_setting(setting)).map_err(of_b)?)
+        }
+    };
+    require(other.is_some() || !arguments.same_rows, "--same-rows needs --against", "it compares two statements")?;
+    require(other.is_none() || arguments.format.plan().is_none(), no_comparison().what, no_comparison().hint)?;
+    Ok(other)
 }
 
 /// The hint if the statement is missing.
@@ -240,6 +316,9 @@ fn script(arguments: &ExplainArguments) -> anyhow::Result<Option<Script>> {
         return Err(Error::new(what, HINT).into());
     }
     require(!is_missing || arguments.param.is_empty(), "--param needs a statement", HINT)?;
+    let has_other =
+        arguments.against.is_some() || arguments.against_file.is_some() || !arguments.against_set.is_empty();
+    require(!is_missing || !(has_other || arguments.same_rows), "--against needs a statement to compare with", HINT)?;
     if is_missing && arguments.format.plan().is_some() {
         return Err(no_plan().into());
     }
@@ -266,9 +345,14 @@ fn texts(arguments: &ExplainArguments) -> anyhow::Result<Vec<String>> {
         }
         return Ok(Vec::new());
     };
+    Ok(vec![text_of(file)?])
+}
+
+/// Returns the statements in a file or on stdin.
+fn text_of(file: &Path) -> anyhow::Result<String> {
     let input = input::read(file, MAX_STATEMENT_BYTES, HINT)?;
     let why = || Error::new(format!("{} is not UTF-8 text", input.name), "convert it, for example with iconv");
-    Ok(vec![String::from_utf8(input.bytes).map_err(|_| why())?])
+    Ok(String::from_utf8(input.bytes).map_err(|_| why())?)
 }
 
 /// A report has at most some hundred bytes per CPU and per bin of a histogram. Its parser needs up to 50 times its size.

@@ -447,7 +447,7 @@ fn is_mostly_rounding(node: &ExplainedNode) -> bool {
 }
 
 /// Returns `40.0 +-3.0`, or `0 to 3` if the lower bound is close to 0.
-fn with_margin(range: Range) -> String {
+pub fn with_margin(range: Range) -> String {
     match range.low > 0.0 && range.half_width() < range.estimate || range.high == 0.0 {
         true if range.half_width() == 0.0 => digits(range.estimate),
         true => format!("{} {}{}", digits(range.estimate), PLUS_MINUS, margin(range)),

@@ -17,6 +17,7 @@
 //! | `Finding` | evidence, reason, and what to type | the same; consequences are folded |
 //! | `Part` | nothing but its blocks | a heading before its blocks |
 //! | `Code`, `Shares`, `Histograms`, `Folded` | - | a statement, one bar of parts, pictures, a folded part |
+//! | `Beside` | - | its blocks, side by side |
 //! | `Screen`, `Page` | what only one of both shows | |
 //! | `Detailed` | all of a block, or what [`Document::brief`] leaves of it | all of it |
 //! | `Details` | the command that shows what was left out | - |
@@ -34,6 +35,7 @@ pub mod html;
 pub mod log;
 pub mod nagios;
 pub mod pages;
+pub mod statements;
 pub mod text;
 
 use crate::report::{Finding, Severity, Verdict};
@@ -89,6 +91,8 @@ pub enum Block {
     Folded(String, Vec<Block>),
     Screen(Vec<Block>),
     Page(Vec<Block>),
+    /// on a wide page, side by side
+    Beside(Vec<Block>),
     /// a block, and the block without details
     Detailed(Box<Block>, Box<Block>),
     /// the command that shows what was left out, after its label. Empty if nothing was

@@ -68,7 +68,7 @@ fn on_screen(blocks: &[Block]) -> Vec<&Block> {
     fn shown(block: &Block) -> Vec<&Block> {
         match block {
             Block::Part(_, blocks) | Block::Screen(blocks) => on_screen(blocks),
-            Block::Page(_) | Block::Folded(..) | Block::Code(_) => Vec::new(),
+            Block::Page(_) | Block::Folded(..) | Block::Code(_) | Block::Beside(_) => Vec::new(),
             Block::Shares(_) | Block::Histograms(_) => Vec::new(),
             Block::Detailed(all, _) => shown(all),
             Block::Facts(facts) if facts.facts.is_empty() => Vec::new(),

@@ -122,7 +122,10 @@ impl<'de> Visitor<'de> for NodeVisitor {
                 "Actual Total Time" => node.total_ms = map.next_value()?,
                 "Actual Rows" => node.rows = map.next_value()?,
                 "Actual Loops" => node.loops = map.next_value()?,
-                "Shared Hit Blocks" => node.has_buffers = map.next_value::<IgnoredAny>().is_ok(),
+                "Shared Hit Blocks" | "Shared Read Blocks" => {
+                    node.has_buffers = true;
+                    node.shared_blocks += map.next_value::<f64>()?;
+                }
                 "I/O Read Time" | "Shared I/O Read Time" => node.has_io_times = map.next_value::<IgnoredAny>().is_ok(),
                 "Timing" => node.is_fast_timed = map.next_value::<IgnoredAny>().is_ok(),
                 "Task Count" => node.hidden_tasks = map.next_value()?,

@@ -110,6 +110,8 @@ pub struct Node {
     pub rows: Option<Rows>,
     pub loops: Option<f64>,
     pub has_buffers: bool,
+    /// shared blocks that this node and those below it hit or read; only JSON is read
+    pub shared_blocks: f64,
     /// present only with track_io_timing
     pub has_io_times: bool,
     /// pg_fast_timing's property shows how it timed this node

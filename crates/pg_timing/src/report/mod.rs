@@ -15,6 +15,7 @@ mod host;
 mod log;
 mod monitor;
 mod server;
+mod statements;
 mod test;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ pub use host::*;
 pub use log::*;
 pub use monitor::*;
 pub use server::*;
+pub use statements::*;
 pub use test::*;
 
 use serde::{Deserialize, Serialize};

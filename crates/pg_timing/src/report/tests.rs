@@ -37,6 +37,7 @@ fn committed_schemas_match_the_code() {
         ("check", schema::<Report>()),
         ("test", schema::<TestReport>()),
         ("explain", schema::<ExplainReport>()),
+        ("explain-against", schema::<StatementComparison>()),
         ("explain-log", schema::<LogReport>()),
         ("explain-test", schema::<ClassicReport>()),
         ("advise", schema::<AdviseReport>()),

@@ -1,5 +1,6 @@
 //! Runs a statement in all modes and reports how much of its EXPLAIN ANALYZE is overhead.
 
+mod compare_statements;
 #[cfg(test)]
 mod proptests;
 mod report;
@@ -10,6 +11,7 @@ mod server;
 mod session;
 mod subject;
 
+pub use compare_statements::compare_statements;
 pub use scan::{Kind as TokenKind, Tokens};
 pub use script::Script;
 
@@ -47,9 +49,11 @@ pub fn explain(
     options: RunOptions,
     progress: &mut dyn FnMut(f64),
 ) -> Result<ExplainReport, Error> {
-    let mut session = session::RunSession::new(connection, options, &script.settings)?;
-    let server = server::LiveServer::read(&mut session)?;
-    let subject = subject::Subject::prepare(&mut session, script)?;
+    let mut session = session::RunSession::new(connection, options)?;
+    session.use_settings(&script.settings)?;
+    let mut server = server::LiveServer::read(&mut session)?;
+    server.find_timings(&mut session)?;
+    let subject = subject::Subject::prepare(&mut session, script, subject::NAMES)?;
     let half_width = |runs: &runs::Runs| report::overhead(runs).half_width();
     let runs = runs::runs(&mut session, &subject, &server.timings, progress, half_width)?;
     let mut one_more = |sql: String| {

@@ -27,10 +27,9 @@ const CLOCK_PART: f64 = 0.85;
 /// Computes the overhead of the whole plan, at the speed that the machine had during the reported runs.
 pub fn overhead(runs: &Runs) -> Overhead {
     let reported = median(&runs.ms_of(REPORTED));
-    let first = runs.reported.first();
-    let calls = first.map_or(0.0, |run| run.calls_per_process().estimate);
+    let (calls, at_once) = calls(runs);
     let measured = measured(runs, reported);
-    let by_calls = by_calls(runs, reported, calls * first.map_or(1.0, Plan::concurrent_processes))
+    let by_calls = by_calls(runs, reported, calls * at_once)
         .filter(|by_calls| measured.is_none() || !reads_cost_more(runs, reported, *by_calls));
     let (overhead, unexplained) = match (measured, by_calls) {
         (Some(measured), Some(by_calls)) => limited(measured, by_calls),
@@ -43,6 +42,20 @@ pub fn overhead(runs: &Runs) -> Overhead {
     };
     let clock = clock.clamp(0.0, overhead.estimate);
     Overhead { reported, corrected: overhead.rest_of(reported), clock, unexplained, calls }
+}
+
+/// Computes the overhead from the calls alone.
+pub fn overhead_of_calls(runs: &Runs) -> Overhead {
+    let reported = median(&runs.ms_of(REPORTED));
+    let (calls, at_once) = calls(runs);
+    let overhead = by_calls(runs, reported, calls * at_once).unwrap_or(Range::between(0.0, reported));
+    let clock = CLOCK_PART * overhead.estimate;
+    Overhead { reported, corrected: overhead.rest_of(reported), clock, unexplained: 0.0, calls }
+}
+
+/// Returns the calls of the plan per process, and the number of processes that make them at the same time.
+fn calls(runs: &Runs) -> (f64, f64) {
+    runs.reported.first().map_or((0.0, 1.0), |run| (run.calls_per_process().estimate, run.concurrent_processes()))
 }
 
 /// Returns by how much one mode takes longer than another, as a fraction of the reported time. Runs of the same round are compared.

@@ -4,7 +4,7 @@
 //! the baseline runs of its round, and decides when the rounds are enough.
 
 use super::script::explain_analyze;
-use super::session::RunSession;
+use super::session::{Baseline, RunSession};
 use super::subject::Subject;
 use crate::error::{Error, require};
 use crate::human::duration;
@@ -31,6 +31,8 @@ const WARM_UP_SHARE: f64 = 0.1;
 const SHORT_MS: f64 = 50.0;
 /// The user hears beforehand how long three rounds of a statement take that takes longer than this.
 const LONG_MS: f64 = 3000.0;
+/// Options of EXPLAIN ANALYZE as people type it.
+const TIMED: &str = "TIMING ON";
 
 /// PostgreSQL 19's setting of the clock, and pg_fast_timing's, with their values: they select the timing method.
 pub const METHODS: [(&str, &[&str]); 2] =
@@ -68,8 +70,7 @@ impl RunMode {
 /// Returns the modes of one round.
 fn modes(timings: &[RunMode]) -> Vec<RunMode> {
     let baseline = RunMode::new(BASELINE, None);
-    let (reported, rows_only) =
-        (RunMode::new(REPORTED, Some("TIMING ON")), RunMode::new(ROWS_ONLY, Some("TIMING OFF")));
+    let (reported, rows_only) = (RunMode::new(REPORTED, Some(TIMED)), RunMode::new(ROWS_ONLY, Some("TIMING OFF")));
     [&[baseline.clone(), reported, baseline, rows_only], timings].concat()
 }
 
@@ -115,13 +116,6 @@ impl Runs {
         (rounds.len() >= LEAST_ROUNDS).then(|| ratio(&rounds, self.is_last))
     }
 
-    /// Returns the plan, or an error if it differs from the plans of the other runs: only equal plans can be compared.
-    fn checked(&self, plan: Plan) -> Result<Plan, Error> {
-        let is_same = self.reported.first().is_none_or(|first| first.shape == plan.shape);
-        let hint = "only runs of the same plan can be compared: run ANALYZE on the tables, or wait for autovacuum";
-        require(is_same, "the plan changes from run to run", hint).map(|()| plan)
-    }
-
     /// Adds the runs of one round.
     fn add(&mut self, round: Runs) {
         self.samples.extend(round.samples);
@@ -132,8 +126,48 @@ impl Runs {
     }
 }
 
-/// Runs the statement in all modes. `progress` receives the completed fraction, from 0 to 1. If the user stops the runs, the
-/// result has all complete rounds; without one, it is an error. `half_width` returns the relative half-width of the result.
+/// The rounds of a measurement: how many there were, and whether another one begins.
+pub struct Course {
+    start: Instant,
+    time_s: f64,
+    pub rounds: usize,
+    /// no look follows: the time is up, there are enough rounds, or the user stopped the runs
+    pub is_last: bool,
+    /// the user stopped the runs
+    pub is_stopped: bool,
+}
+
+impl Course {
+    pub fn new(time: Duration) -> Course {
+        Course { start: Instant::now(), time_s: time.as_secs_f64(), rounds: 0, is_last: false, is_stopped: false }
+    }
+
+    /// Runs a round. If the user stops it, the complete rounds remain; without one, it is an error. `progress` receives the completed
+    /// fraction.
+    pub fn round<'a, T>(
+        &mut self,
+        session: &mut RunSession<'a>,
+        progress: &mut dyn FnMut(f64),
+        round: impl FnOnce(&mut RunSession<'a>) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        let round = match round(session) {
+            Ok(round) => Some(round),
+            Err(_) if session.connection.is_stopped() && self.rounds > 0 => None,
+            Err(error) => return Err(error),
+        };
+        self.rounds += usize::from(round.is_some());
+        self.is_stopped = round.is_none();
+        let share = self.start.elapsed().as_secs_f64() / self.time_s;
+        let most_rounds = MOST_ROUNDS * (self.time_s / DEFAULT_TIME.as_secs_f64()).max(1.0);
+        let is_late = share >= 1.0 && self.rounds >= LEAST_ROUNDS;
+        self.is_last = self.is_stopped || is_late || self.rounds >= most_rounds as usize;
+        progress(WARM_UP_SHARE + (1.0 - WARM_UP_SHARE) * share.min(1.0));
+        Ok(round)
+    }
+}
+
+/// Runs the statement in all modes. `progress` receives the completed fraction, from 0 to 1. `half_width` returns the relative
+/// half-width of the result.
 pub fn runs(
     session: &mut RunSession,
     subject: &Subject,
@@ -142,29 +176,49 @@ pub fn runs(
     half_width: fn(&Runs) -> f64,
 ) -> Result<Runs, Error> {
     progress(0.0);
-    let time_s = session.options.time.as_secs_f64();
     session.prepare_own()?;
     let mut runs = Runs::default();
     let modes = modes(timings);
     warm_up(session, subject, &runs, &modes)?;
-    runs.round_trip_ms = median_interval(&session.round_trips_ms(ROUND_TRIPS)?, ERROR);
-    for _ in 0..BARE_CALLS {
-        runs.bare_calls_ms.push(session.bare_call_ms(runs.round_trip_ms.estimate)?);
-    }
-    let most_rounds = MOST_ROUNDS * (time_s / DEFAULT_TIME.as_secs_f64()).max(1.0);
-    let start = Instant::now();
+    runs.round_trip_ms = round_trip_ms(session)?;
+    runs.bare_calls_ms = bare_calls_ms(session, runs.round_trip_ms, TIMED)?;
+    let mut course = Course::new(session.options.time);
     while !runs.is_last && !is_enough(runs.rounds(), half_width(&runs)) {
-        match round(session, subject, &runs, &modes) {
-            Ok(round) => runs.add(round),
-            Err(_) if session.connection.is_stopped() && runs.rounds() > 0 => runs.is_stopped = true,
-            Err(error) => return Err(error),
+        if let Some(round) = course.round(session, progress, |session| round(session, subject, &runs, &modes))? {
+            runs.add(round);
         }
-        let share = start.elapsed().as_secs_f64() / time_s;
-        let is_late = share >= 1.0 && runs.rounds() >= LEAST_ROUNDS;
-        runs.is_last = runs.is_stopped || is_late || runs.rounds() >= most_rounds as usize;
-        progress(WARM_UP_SHARE + (1.0 - WARM_UP_SHARE) * share.min(1.0));
+        (runs.is_last, runs.is_stopped) = (course.is_last, course.is_stopped);
     }
     Ok(runs)
+}
+
+/// Returns the plan, or an error if it differs from the plans of the other runs: only equal plans can be compared.
+pub fn checked(known: &[Plan], plan: Plan) -> Result<Plan, Error> {
+    let is_same = known.first().is_none_or(|first| first.shape == plan.shape);
+    let hint = "only runs of the same plan can be compared: run ANALYZE on the tables, or wait for autovacuum";
+    require(is_same, "the plan changes from run to run", hint).map(|()| plan)
+}
+
+/// Returns the time of an empty statement.
+pub fn round_trip_ms(session: &mut RunSession) -> Result<Range, Error> {
+    Ok(median_interval(&session.round_trips_ms(ROUND_TRIPS)?, ERROR))
+}
+
+/// Returns what timing adds to a call in loops of bare calls, in ms.
+pub fn bare_calls_ms(session: &mut RunSession, round_trip_ms: Range, options: &str) -> Result<Vec<f64>, Error> {
+    (0..BARE_CALLS).map(|_| session.bare_call_ms(round_trip_ms.estimate, options)).collect()
+}
+
+/// Tells the user how long the least number of rounds takes, if that is long.
+pub fn say_how_long(session: &RunSession, run_ms: f64, runs_of_a_round: usize) {
+    if run_ms > LONG_MS {
+        let least_ms = run_ms * (LEAST_ROUNDS * runs_of_a_round) as f64;
+        (session.options.note)(&format!(
+            "one run takes {}; {LEAST_ROUNDS} rounds of {runs_of_a_round} runs take at least {}; Ctrl-C shows what is known until then",
+            duration(run_ms * NS_PER_MS),
+            duration(least_ms * NS_PER_MS),
+        ));
+    }
 }
 
 /// Fills the caches. These runs are not counted. Of a long statement, one run is enough.
@@ -173,28 +227,23 @@ fn warm_up(session: &mut RunSession, subject: &Subject, runs: &Runs, modes: &[Ru
     if first_ms <= SHORT_MS {
         round(session, subject, runs, modes)?;
     }
-    if first_ms > LONG_MS {
-        let least_ms = first_ms * (LEAST_ROUNDS * modes.len()) as f64;
-        (session.options.note)(&format!(
-            "one run takes {}; {LEAST_ROUNDS} rounds of {} runs take at least {}; Ctrl-C shows what is known until then",
-            duration(first_ms * NS_PER_MS),
-            modes.len(),
-            duration(least_ms * NS_PER_MS),
-        ));
-    }
+    say_how_long(session, first_ms, modes.len());
     Ok(())
+}
+
+/// Returns the time of an empty statement, for one round: the machine can be slower than in the last one.
+pub fn round_trip_now_ms(session: &mut RunSession) -> Result<f64, Error> {
+    Ok(median(&session.round_trips_ms(ROUND_TRIPS_OF_A_ROUND)?))
 }
 
 /// Runs one round, after the rounds in `known`.
 fn round(session: &mut RunSession, subject: &Subject, known: &Runs, modes: &[RunMode]) -> Result<Runs, Error> {
-    // The machine can be slower than in the last round.
-    let round_trip_ms = median(&session.round_trips_ms(ROUND_TRIPS_OF_A_ROUND)?);
-    let mut round = Runs { round_trip_ms: Range::exactly(round_trip_ms), ..Runs::default() };
+    let mut round = Runs { round_trip_ms: Range::exactly(round_trip_now_ms(session)?), ..Runs::default() };
     for mode in modes {
         let ms = run(session, subject, mode, known, &mut round)?;
         round.samples.push(RunSample { mode: mode.name.clone(), ms });
     }
-    round.bare_calls_ms.push(session.bare_call_ms(known.round_trip_ms.estimate)?);
+    round.bare_calls_ms.push(session.bare_call_ms(known.round_trip_ms.estimate, TIMED)?);
     Ok(round)
 }
 
@@ -207,13 +256,13 @@ fn run(
     round: &mut Runs,
 ) -> Result<f64, Error> {
     let Some(options) = mode.options else {
-        let (client_ms, planning_ms, rows) = session.baseline(&subject.baseline, subject.planning().as_deref())?;
+        let Baseline { ms, planning_ms, rows } = subject.run(session, round.round_trip_ms.estimate)?;
         round.rows_sent = rows;
         round.planning_ms.extend(planning_ms);
-        return Ok((client_ms - round.round_trip_ms.estimate - planning_ms.unwrap_or(0.0)).max(0.0));
+        return Ok(ms);
     };
     let sql = explain_analyze(options, &subject.explained);
-    let plan = known.checked(session.explain_analyze(&sql, &mode.settings, mode.fast_timing)?)?;
+    let plan = checked(&known.reported, session.explain_analyze(&sql, &mode.settings, mode.fast_timing)?)?;
     let ms = plan.execution_ms;
     round.reported.extend((mode.name == REPORTED).then_some(plan));
     Ok(ms)
@@ -258,9 +307,9 @@ mod tests {
 
     #[test]
     fn a_plan_of_another_shape_is_refused() {
-        let runs = Runs { reported: vec![plan("Seq Scan", 7.0)], ..Runs::default() };
-        assert_eq!(runs.checked(plan("Seq Scan", 7.0)).unwrap().execution_ms, 7.0);
-        assert_eq!(runs.checked(plan("Index Scan", 7.0)).unwrap_err().what, "the plan changes from run to run");
+        let known = [plan("Seq Scan", 7.0)];
+        assert_eq!(checked(&known, plan("Seq Scan", 7.0)).unwrap().execution_ms, 7.0);
+        assert_eq!(checked(&known, plan("Index Scan", 7.0)).unwrap_err().what, "the plan changes from run to run");
     }
 
     /// The help text and the guide show how often a statement runs: in the fewest rounds, and in the most rounds,

@@ -95,6 +95,15 @@ impl Script {
         Ok(Script { text, settings, query: query.into(), types: String::new(), values })
     }
 
+    /// Returns the script with one more setting, `NAME = VALUE`, after its own settings.
+    pub fn with_setting(mut self, setting: &str) -> Result<Script, Error> {
+        let line = format!("SET {}", setting.trim());
+        require(statements(&line).len() == 1, "there are several statements", "give one setting: NAME = VALUE")?;
+        self.settings.push(Setting::new(&line)?);
+        self.text = format!("{line};\n{}", self.text);
+        Ok(self)
+    }
+
     pub fn is_create(&self) -> bool {
         begins(&self.query, "CREATE")
     }

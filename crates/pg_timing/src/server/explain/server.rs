@@ -34,8 +34,7 @@ pub struct LiveServer {
 }
 
 impl LiveServer {
-    /// Reads the server's version and settings, with those that the user gave, and finds the timing methods. Lets the session
-    /// switch auto_explain off if necessary.
+    /// Reads the server's version and settings, with those that the user gave. Lets the session switch auto_explain off if necessary.
     pub fn read(session: &mut RunSession) -> Result<LiveServer, Error> {
         let mut server = LiveServer {
             version: session.connection.supported_version()?,
@@ -51,7 +50,6 @@ impl LiveServer {
             let note = "auto_explain.log_analyze was off in these runs, because it also times runs without EXPLAIN";
             server.notes.push(note.into());
         }
-        server.find_timings(session)?;
         Ok(server)
     }
 
@@ -63,7 +61,7 @@ impl LiveServer {
     }
 
     /// Finds the timing methods. Those that are refused become notes.
-    fn find_timings(&mut self, session: &mut RunSession) -> Result<(), Error> {
+    pub fn find_timings(&mut self, session: &mut RunSession) -> Result<(), Error> {
         let has_fast_timing = self.settings.contains_key(FAST_TIMING_METHOD);
         for (name, values) in METHODS.iter().filter(|(name, _)| self.settings.contains_key(*name)) {
             for value in *values {
@@ -104,7 +102,7 @@ fn read_settings(session: &mut RunSession) -> Result<BTreeMap<String, String>, E
         session.in_rolled_back_transaction(Whose::Own, |session| session.run(&sql))?.json();
     session.in_rolled_back_transaction(Whose::Users, |session| {
         session.limit_statement()?;
-        session.settings.iter().try_for_each(|Setting { name, .. }| {
+        session.users.settings.iter().try_for_each(|Setting { name, .. }| {
             settings.insert(name.clone(), session.run(&show(name))?.value().unwrap_or_default().to_string());
             Ok(())
         })

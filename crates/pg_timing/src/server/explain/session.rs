@@ -49,52 +49,57 @@ pub const GENERIC: &str = "generic";
 pub struct RunSession<'a> {
     pub connection: &'a mut Connection,
     pub options: RunOptions,
-    /// the settings that the user gave with the statement
-    pub settings: &'a [Setting],
+    /// the settings of the statement that runs next
+    pub users: UsersSettings<'a>,
     /// the server's auto_explain times the runs without EXPLAIN, too
     pub must_switch_off_auto_explain: bool,
     /// pg_fast_timing is loaded, so it times the nodes unless a run selects another method
     pub has_fast_timing: bool,
     /// names of the statements that were prepared
     prepared: Vec<&'static str>,
-    /// time limit of one run of the user's statement: `options.limit`, or the user's statement_timeout if it is shorter
-    statement_limit: Duration,
-    /// start of that limit
+    /// start of the time limit
     started: Instant,
 }
 
+/// The settings that the user gave with a statement.
+#[derive(Clone, Copy, Debug)]
+pub struct UsersSettings<'a> {
+    pub settings: &'a [Setting],
+    /// time limit of one run of the statement: `options.limit`, or the user's statement_timeout if it is shorter
+    limit: Duration,
+}
+
 impl<'a> RunSession<'a> {
-    /// Opens a session with these settings. A shorter statement_timeout of the user stays in force.
-    pub fn new(
-        connection: &'a mut Connection,
-        options: RunOptions,
-        settings: &'a [Setting],
-    ) -> Result<RunSession<'a>, Error> {
+    /// Opens a session without settings.
+    pub fn new(connection: &'a mut Connection, options: RunOptions) -> Result<RunSession<'a>, Error> {
         // An unsupported server gets no statement.
         connection.supported_version()?;
-        let limit = options.limit;
-        connection.limit = limit;
-        let mut session = RunSession {
+        connection.limit = options.limit;
+        Ok(RunSession {
             connection,
             options,
-            settings,
+            users: UsersSettings { settings: &[], limit: options.limit },
             must_switch_off_auto_explain: false,
             has_fast_timing: false,
             prepared: Vec::new(),
-            statement_limit: limit,
             started: Instant::now(),
-        };
+        })
+    }
+
+    /// Lets the next statements have these settings. A shorter statement_timeout of the user stays in force.
+    pub fn use_settings(&mut self, settings: &'a [Setting]) -> Result<(), Error> {
+        let most = self.options.limit;
         // These statements take microseconds: the user's timeout already applies to some of them.
-        session.execute(&own_sql::begin("READ ONLY"))?;
+        self.execute(&own_sql::begin("READ ONLY"))?;
         for setting in settings.iter().filter(|setting| setting.name == STATEMENT_TIMEOUT) {
-            session.execute(&setting.sql)?;
+            self.execute(&setting.sql)?;
         }
-        let timeout = session.run("SHOW statement_timeout");
-        let timeout = session.connection.roll_back(timeout)?;
+        let timeout = self.run("SHOW statement_timeout");
+        let timeout = self.connection.roll_back(timeout)?;
         let timeout = timeout.value().and_then(|shown| humantime::parse_duration(shown).ok());
-        session.statement_limit =
-            timeout.filter(|timeout| !timeout.is_zero()).map_or(limit, |timeout| timeout.min(limit));
-        Ok(session)
+        let limit = timeout.filter(|timeout| !timeout.is_zero()).map_or(most, |timeout| timeout.min(most));
+        self.users = UsersSettings { settings, limit };
+        Ok(())
     }
 
     /// Begins a transaction with all settings, and with the time limit of pg_timing's own statements.
@@ -109,7 +114,7 @@ impl<'a> RunSession<'a> {
         if whose == Whose::Users {
             self.execute(own_sql::USERS_SEARCH_PATH)?;
         }
-        for setting in self.settings.iter().filter(|setting| setting.name != STATEMENT_TIMEOUT) {
+        for setting in self.users.settings.iter().filter(|setting| setting.name != STATEMENT_TIMEOUT) {
             self.execute(&setting.sql)?;
         }
         if whose == Whose::Own {
@@ -123,7 +128,7 @@ impl<'a> RunSession<'a> {
     /// Sets the time limit of the user's statement.
     pub fn limit_statement(&mut self) -> Result<(), Error> {
         self.started = Instant::now();
-        self.execute(&own_sql::set_local(STATEMENT_TIMEOUT, self.statement_limit.as_millis()))
+        self.execute(&own_sql::set_local(STATEMENT_TIMEOUT, self.users.limit.as_millis()))
     }
 
     pub fn run(&mut self, sql: &str) -> Result<Rows, Error> {
@@ -158,7 +163,7 @@ impl<'a> RunSession<'a> {
 
     /// Replaces the message or hint of errors that pg_timing knows more about than the server.
     fn with_better_hint(&self, error: Error) -> Error {
-        let limit = self.statement_limit;
+        let limit = self.users.limit;
         let (what, hint) = match error.state.0.as_str() {
             SqlState::READ_ONLY => {
                 (None, format!("--allow-writes runs statements that write, and rolls them back; {NOT_ROLLED_BACK}"))
@@ -217,6 +222,16 @@ impl RunSession<'_> {
     }
 }
 
+/// A run without EXPLAIN.
+pub struct Baseline {
+    /// time of the client, without the round trip and planning
+    pub ms: f64,
+    /// planning time, if the client's time includes it
+    pub planning_ms: Option<f64>,
+    /// rows that it sent to the client
+    pub rows: u64,
+}
+
 /// Runs with their times.
 impl RunSession<'_> {
     fn timed(&mut self, keep: bool, sql: &str) -> Result<(f64, Rows), Error> {
@@ -233,25 +248,25 @@ impl RunSession<'_> {
         (0..count).map(run).collect()
     }
 
-    /// Returns what EXPLAIN ANALYZE adds to one call in a loop that does nothing else, in ms: clock reads, and counting. Noise
+    /// Returns what EXPLAIN ANALYZE with these options adds to one call in a loop that does nothing else, in ms: clock reads, and counting. Noise
     /// can make it negative.
-    pub fn bare_call_ms(&mut self, round_trip_ms: f64) -> Result<f64, Error> {
+    pub fn bare_call_ms(&mut self, round_trip_ms: f64, options: &str) -> Result<f64, Error> {
         let baseline_ms = self.run_own(&format!("EXECUTE {MARK} {BARE_CALLS}"))?.0 - round_trip_ms;
-        let (_, rows) = self.run_own(&explain_analyze("TIMING ON", &own_sql::count_rows(BARE_CALL_ROWS)))?;
+        let (_, rows) = self.run_own(&explain_analyze(options, &own_sql::count_rows(BARE_CALL_ROWS)))?;
         let timed_ms = parse_executed(&rows.lines(), self.has_fast_timing)?.execution_ms;
         Ok((timed_ms - baseline_ms) / f64::from(BARE_CALL_ROWS))
     }
 
-    /// Runs a statement without EXPLAIN. Returns its client-side time in ms, the part of it in which the server planned the statement,
-    /// and the number of rows that it sent. `planning` is an EXPLAIN with SUMMARY if the server plans the statement anew. It runs
-    /// directly before, because the machine can change its speed.
-    pub fn baseline(&mut self, sql: &str, planning: Option<&str>) -> Result<(f64, Option<f64>, u64), Error> {
+    /// Runs a statement without EXPLAIN. `planning` is an EXPLAIN with SUMMARY if the server plans the statement anew. It runs directly
+    /// before, because the machine can change its speed.
+    pub fn baseline(&mut self, sql: &str, planning: Option<&str>, round_trip_ms: f64) -> Result<Baseline, Error> {
         self.in_rolled_back_transaction(Whose::Users, |session| {
             let mut planning_ms = |explain| parse_planning_ms(&session.run(explain)?.lines());
             let planning_ms = planning.map(&mut planning_ms).transpose()?;
             session.limit_statement()?;
             let (client_ms, rows) = session.timed(false, sql)?;
-            Ok((client_ms, planning_ms, rows.count))
+            let ms = (client_ms - round_trip_ms - planning_ms.unwrap_or(0.0)).max(0.0);
+            Ok(Baseline { ms, planning_ms, rows: rows.count })
         })
     }
 

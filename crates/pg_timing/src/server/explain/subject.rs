@@ -7,14 +7,16 @@
 
 use super::NOT_ROLLED_BACK;
 use super::script::{Script, explain};
-use super::session::{CUSTOM, RunSession, Whose};
+use super::session::{Baseline, CUSTOM, RunSession, Whose};
 use crate::error::{Error, require};
 use crate::plan::Explained;
 use crate::server::own_sql::MARK;
 
-// Names of prepared statements.
-const BASELINE: &str = "pg_timing_baseline";
-const STATEMENT: &str = "pg_timing_statement";
+/// Names of the prepared statement and its baseline.
+pub type Names = [&'static str; 2];
+pub const NAMES: Names = ["pg_timing_statement", "pg_timing_baseline"];
+/// Those of the second statement, with `--against`.
+pub const NAMES_OF_B: Names = ["pg_timing_statement_b", "pg_timing_baseline_b"];
 
 /// A plan without ANALYZE runs nothing.
 const PLAN: &str = "FORMAT JSON";
@@ -36,13 +38,15 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Returns an EXPLAIN that shows how long the server plans the baseline, if each baseline run includes that time.
-    pub fn planning(&self) -> Option<String> {
-        self.is_planned.then(|| explain(PLAN_WITH_TIME, &self.baseline))
+    /// Runs the statement without EXPLAIN.
+    pub fn run(&self, session: &mut RunSession, round_trip_ms: f64) -> Result<Baseline, Error> {
+        let planning = self.is_planned.then(|| explain(PLAN_WITH_TIME, &self.baseline));
+        session.baseline(&self.baseline, planning.as_deref(), round_trip_ms)
     }
 
     /// Prepares the statement and its baseline. Runs neither.
-    pub fn prepare(session: &mut RunSession, script: &Script) -> Result<Subject, Error> {
+    pub fn prepare(session: &mut RunSession, script: &Script, names: Names) -> Result<Subject, Error> {
+        let [statement_name, baseline_name] = names;
         let values = script.values.as_deref();
         let execute = |name: &str| format!("EXECUTE {MARK} {name}{}", values.unwrap_or_default());
         let mut subject = Subject::default();
@@ -51,16 +55,16 @@ impl Subject {
             may_create(session, script)?;
             subject.baseline = script.query.clone();
         } else {
-            session.prepare(Whose::Users, STATEMENT, &script.prepare_as(STATEMENT, &script.query))?;
-            subject.baseline = execute(STATEMENT);
+            session.prepare(Whose::Users, statement_name, &script.prepare_as(statement_name, &script.query))?;
+            subject.baseline = execute(statement_name);
         }
-        session.connection.hides_statements = values.is_some();
-        subject.explained = if values.is_some() { execute(STATEMENT) } else { script.query.clone() };
+        session.connection.hides_statements |= values.is_some();
+        subject.explained = if values.is_some() { execute(statement_name) } else { script.query.clone() };
         let explain_plan = explain(PLAN, &subject.explained);
         let mut plan = session.plan_of(&explain_plan)?;
         let has_parameters = values.is_some_and(|values| !values.is_empty());
         if has_parameters {
-            subject.plan_mode = Some(session.plan_mode_of(&explain_plan, STATEMENT)?);
+            subject.plan_mode = Some(session.plan_mode_of(&explain_plan, statement_name)?);
             plan = session.plan_of(&explain_plan)?;
         }
         subject.is_planned = script.is_create() || subject.plan_mode == Some(CUSTOM);
@@ -70,15 +74,15 @@ impl Subject {
         // The baseline must send no rows, if a statement without output has the same plan.
         let shape = plan.plan.shape();
         for query in script.without_output() {
-            if session.prepare(Whose::Users, BASELINE, &script.prepare_as(BASELINE, &query)).is_err() {
+            if session.prepare(Whose::Users, baseline_name, &script.prepare_as(baseline_name, &query)).is_err() {
                 continue;
             }
-            let wrapped = explain(PLAN, &execute(BASELINE));
-            let mode = has_parameters.then(|| session.plan_mode_of(&wrapped, BASELINE).ok()).flatten();
+            let wrapped = explain(PLAN, &execute(baseline_name));
+            let mode = has_parameters.then(|| session.plan_mode_of(&wrapped, baseline_name).ok()).flatten();
             // The OFFSET adds a Limit node. Below it, the plan must stay the same.
             let is_same = |plan: Explained| plan.plan.plans.iter().any(|below| below.shape() == shape);
             if mode == subject.plan_mode && session.plan_of(&wrapped).is_ok_and(is_same) {
-                (subject.baseline, subject.skips_rows) = (execute(BASELINE), true);
+                (subject.baseline, subject.skips_rows) = (execute(baseline_name), true);
                 return Ok(subject);
             }
             session.deallocate_last()?;

@@ -1,0 +1,212 @@
+//! The result of `explain --against`: the answer, the nodes of both plans, and both plans side by side.
+
+use super::explain::{digits, ms, with_margin};
+use super::{Block, Cell, Column, Document, Facts, Place, Row, Table, html};
+use crate::human::{PLUS_MINUS, count};
+use crate::report::{ComparedNode, ComparedStatement, Difference, NodePair, Range, StatementComparison};
+
+pub const TITLE: &str = "Two statements compared";
+
+/// The longest name of a fact, `settings`, and a space.
+const NAMES: usize = 9;
+
+pub fn document(comparison: &StatementComparison) -> Document {
+    let sides = [("A", &comparison.a), ("B", &comparison.b)];
+    let plan = |(name, side): (&'static str, &ComparedStatement)| {
+        Block::Part(name, vec![Block::Code(side.statement.clone()), Block::Table(plan(side))])
+    };
+    let mut facts = vec![
+        (PLUS_MINUS, "95% interval: in 95 of 100 cases, the true value is within it".into()),
+        ("rounds", format!("{}: A, B and A again, without EXPLAIN", comparison.rounds)),
+    ];
+    facts.extend(sides.map(|(name, side)| (name, times(side))));
+    facts.extend(comparison.notes.iter().map(|note| ("note", note.clone())));
+    let settings: Vec<String> = comparison.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    let server = format!("PostgreSQL {}, {}; {}", comparison.server_version, comparison.server, settings.join(", "));
+    facts.push(("server", server));
+    let mut blocks = Vec::new();
+    if !comparison.nodes.is_empty() {
+        blocks.push(Block::Part("Where they differ", vec![Block::Table(differences(comparison))]));
+        blocks.push(Block::Page(vec![Block::Beside(sides.map(plan).into())]));
+    }
+    blocks.push(Block::Part(
+        "How these figures were made, and their limits",
+        vec![Block::Facts(Facts::new(NAMES, facts))],
+    ));
+    Document::answer(&answer(comparison)).with(blocks)
+}
+
+/// Returns a page about the comparison.
+pub fn page(comparison: &StatementComparison) -> String {
+    html::page(TITLE, &document(comparison), None)
+}
+
+/// Returns the headline: `B takes 12% less (+-2%): 88.1 instead of 100 ms.`
+fn answer(comparison: &StatementComparison) -> String {
+    let StatementComparison { a, b, ratio, .. } = comparison;
+    let [times, of_a] = [format!("{} instead of {}", digits(b.ms), ms(a.ms)), ms(a.ms)];
+    let answer = match (comparison.difference, ratio) {
+        (Difference::Faster, Some(ratio)) => format!("B takes {}: {times}.", percent(ratio.rest_of(1.0), "less")),
+        // From a factor of 2 on, the factor is easier to read.
+        (Difference::Slower, Some(ratio)) if ratio.estimate >= 2.0 => {
+            format!("B takes {:.1} times as long ({:.1} to {:.1}): {times}.", ratio.estimate, ratio.low, ratio.high)
+        }
+        (Difference::Slower, Some(Range { low, estimate, high })) => {
+            let more = Range { low: low - 1.0, estimate: estimate - 1.0, high: high - 1.0 };
+            format!("B takes {}: {times}.", percent(more, "more"))
+        }
+        (Difference::NoneFound, Some(ratio)) => {
+            let [less, more] =
+                [1.0 - ratio.low, ratio.high - 1.0].map(|share| (1000.0 * share.max(0.0) - 1e-6).ceil() / 10.0);
+            format!("No difference was found: A takes {of_a}, and B between {less}% less and {more}% more.")
+        }
+        _ if comparison.is_too_short => format!(
+            "Not determined: the statements are too short to compare. The round trip to the server takes {}, A {of_a} and B {}.",
+            ms(comparison.round_trip_ms),
+            ms(b.plain_ms)
+        ),
+        _ => "Not determined: there are too few rounds.".into(),
+    };
+    match a.rows.zip(b.rows).filter(|(of_a, of_b)| of_a != of_b) {
+        Some((of_a, of_b)) => {
+            format!("{answer} They do not return the same: A returns {of_a} rows, and B {of_b}.")
+        }
+        None => answer,
+    }
+}
+
+/// Returns a share with its margin: `12% less (+-2%)`.
+fn percent(share: Range, word: &str) -> String {
+    // Below 10%, a decimal matters, and so it does if the margin is small.
+    let decimals = usize::from(share.estimate < 0.0995 || share.half_width() < 0.0095);
+    let [estimate, margin] = [share.estimate, share.half_width()].map(|share| format!("{:.decimals$}%", 100.0 * share));
+    format!("{estimate} {word} ({PLUS_MINUS}{margin})")
+}
+
+/// Returns what the runs of a statement took.
+fn times(side: &ComparedStatement) -> String {
+    let (runs, fastest, most) =
+        (side.samples.len(), ms(side.fastest_plain_ms), if side.samples.len() < 10 { "most" } else { "8 of 10" });
+    let spread = format!("{} to {}", digits(side.spread_ms.p10), ms(side.spread_ms.p90));
+    let mode = side.plan_mode.as_ref().map_or(String::new(), |mode| format!("; {mode} plan"));
+    format!("the fastest of {runs} runs took {fastest}; {most} took {spread}{mode}")
+}
+
+/// Returns the nodes of both plans, those that differ first.
+fn differences(comparison: &StatementComparison) -> Table {
+    let ms = |head: &str| Column::right(head).group("self time, ms");
+    let mut columns = vec![ms("A"), ms("B"), ms("B - A")];
+    columns.extend(["rows", "calls", "blocks"].map(Column::right));
+    columns.push(Column::left("node").at(Place::Below));
+    Table {
+        name: "differences".into(),
+        columns,
+        rows: comparison.nodes.iter().map(|pair| row(pair, &comparison.a.nodes, &comparison.b.nodes)).collect(),
+        note: String::new(),
+    }
+}
+
+fn row(pair: &NodePair, a: &[ComparedNode], b: &[ComparedNode]) -> Row {
+    let (in_a, in_b) = (pair.a.and_then(|nth| a.get(nth)), pair.b.and_then(|nth| b.get(nth)));
+    let self_ms = |node: Option<&ComparedNode>| node.map_or("-".into(), |node| digits(node.self_ms.estimate));
+    let both = |figure: fn(&ComparedNode) -> f64| {
+        let [in_a, in_b] = [in_a, in_b].map(|node| node.map_or("-".into(), |node| count(figure(node).round() as u64)));
+        if in_a == in_b { in_a } else { format!("{in_a} -> {in_b}") }
+    };
+    let node = match (in_a, in_b) {
+        (Some(in_a), Some(in_b)) if in_a.title == in_b.title => in_a.title.clone(),
+        (Some(in_a), Some(in_b)) => format!("{} -> {}", in_a.title, in_b.title),
+        (Some(only), None) => format!("only in A: {}", only.title),
+        (None, Some(only)) => format!("only in B: {}", only.title),
+        (None, None) => String::new(),
+    };
+    let rows = both(|node| node.rows) + if pair.has_other_rows { " !" } else { "" };
+    Row::new([
+        self_ms(in_a),
+        self_ms(in_b),
+        difference(pair.difference_ms),
+        rows,
+        both(|node| node.calls),
+        both(|node| node.blocks),
+        node,
+    ])
+}
+
+/// Returns a difference, or its bounds if it can be zero.
+fn difference(Range { low, estimate, high }: Range) -> String {
+    let signed = |ms: f64| if ms > 0.0 { format!("+{}", digits(ms)) } else { digits(ms) };
+    match low > 0.0 || high < 0.0 {
+        true => signed(estimate),
+        false => format!("{} to {}", signed(low), signed(high)),
+    }
+}
+
+/// Returns a statement's plan as a tree.
+fn plan(side: &ComparedStatement) -> Table {
+    let row = |node: &ComparedNode| {
+        let depth = node.depth();
+        let cells = [with_margin(node.self_ms), digits(node.corrected_ms.estimate), count(node.rows as u64)];
+        let title = Cell { depth, ..node.title.as_str().into() };
+        Row::new(cells.into_iter().map(Cell::from).chain([title]))
+    };
+    let ms = |head: &str| Column::right(head).group("ms");
+    Table {
+        name: "plan".into(),
+        columns: vec![ms("self"), ms("with children"), Column::right("rows"), Column::left("node").at(Place::Tree)],
+        rows: side.nodes.iter().map(row).collect(),
+        ..Table::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comparison(ratio: Option<[f64; 3]>, rows: [f64; 2]) -> StatementComparison {
+        let ratio = ratio.map(|[low, estimate, high]| Range { low, estimate, high });
+        let side = |ms: f64, rows: f64| ComparedStatement { ms, plain_ms: ms, rows: Some(rows), ..Default::default() };
+        StatementComparison {
+            schema_version: 1,
+            version: String::new(),
+            difference: Difference::of(ratio),
+            ratio,
+            rounds: 8,
+            is_too_short: false,
+            round_trip_ms: 0.1,
+            a: side(100.0, rows[0]),
+            b: side(100.0 * ratio.map_or(1.0, |ratio| ratio.estimate), rows[1]),
+            nodes: Vec::new(),
+            notes: Vec::new(),
+            server_version: "17.2".into(),
+            server: String::new(),
+            settings: Default::default(),
+        }
+    }
+
+    #[test]
+    fn the_answer_claims_a_difference_only_if_the_interval_excludes_1() {
+        let answer = |ratio: Option<[f64; 3]>| answer(&comparison(ratio, [1.0, 1.0]));
+        assert_eq!(answer(Some([0.86, 0.88, 0.90])), "B takes 12% less (+-2%): 88.0 instead of 100 ms.");
+        assert_eq!(answer(Some([0.036, 0.039, 0.042])), "B takes 96.1% less (+-0.3%): 3.90 instead of 100 ms.");
+        assert_eq!(answer(Some([1.02, 1.05, 1.08])), "B takes 5.0% more (+-3.0%): 105 instead of 100 ms.");
+        assert_eq!(answer(Some([2.9, 3.0, 3.2])), "B takes 3.0 times as long (2.9 to 3.2): 300 instead of 100 ms.");
+        let none = "No difference was found: A takes 100 ms, and B between 2% less and 3.1% more.";
+        assert_eq!(answer(Some([0.98, 1.01, 1.031])), none);
+        assert_eq!(answer(None), "Not determined: there are too few rounds.");
+        let short = StatementComparison { is_too_short: true, ..comparison(None, [1.0; 2]) };
+        assert!(super::answer(&short).starts_with("Not determined: the statements are too short"));
+    }
+
+    #[test]
+    fn other_rows_are_said() {
+        let text = answer(&comparison(Some([0.4, 0.5, 0.6]), [10.0, 9.0]));
+        assert!(text.ends_with("They do not return the same: A returns 10 rows, and B 9."), "{text}");
+    }
+
+    #[test]
+    fn a_difference_that_can_be_zero_has_no_estimate() {
+        assert_eq!(difference(Range { low: 1.0, estimate: 2.0, high: 3.0 }), "+2.00");
+        assert_eq!(difference(Range { low: -3.0, estimate: -2.0, high: -1.0 }), "-2.00");
+        assert_eq!(difference(Range { low: -1.0, estimate: 2.0, high: 3.0 }), "-1.00 to +3.00");
+    }
+}

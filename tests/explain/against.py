@@ -1,0 +1,88 @@
+"""pg_timing explain --against: which of two statements is faster, and where."""
+
+import json
+
+from outcome import refused
+
+SLEEP = "SELECT pg_sleep({})"
+SCAN = "SELECT count(*) FROM t WHERE i + 0 < 1000"
+SEARCH = "SELECT count(*) FROM t WHERE i < 1000"
+SORT = "SELECT i, k FROM t ORDER BY k, i"
+# What pg_timing refuses, each with a part of the error.
+REFUSED = [
+    (("-c", SCAN, "--against", "SELEC 1"), 'statement B: syntax error at or near "SELEC"'),
+    (("-c", "SELEC 1", "--against", SCAN), 'statement A: syntax error at or near "SELEC"'),
+    (("-c", SCAN, "--against", ""), "statement B: there is no statement"),
+    (("-c", SCAN, "--against", "SELECT 1; SELECT 2"), "statement B: there are several statements"),
+    (("-c", SCAN, "--against", "DELETE FROM t"), "statement B: cannot execute DELETE in a read-only transaction"),
+    (("-c", SCAN, "--against", "SELECT 1 / (i - 5000) FROM t"), "statement B: division by zero"),
+    (("-c", SCAN, "--against", "SELECT $1::int"), "statement B: the statement's parameters and the values of --param differ in number: 1 and 0"),
+    (("-c", "SELECT $1::int", "--param", "1", "--against", SCAN), "statement B: the statement's parameters and the values of --param differ in number: 0 and 1"),
+    (("-c", SCAN, "--against-file", "/nowhere"), 'could not read "/nowhere"'),
+    (("-c", SCAN, "--against-set", "work_mem"), "statement B: this form of SET or RESET is not supported"),
+    (("-c", SCAN, "--against-set", "nothing = 1"), 'statement B: unrecognized configuration parameter "nothing"'),
+    (("-c", SCAN, "--against-set", "jit = off; DROP TABLE t"), "statement B: there are several statements"),
+    (("-c", SCAN, "--against-set", "default_transaction_read_only = off"), "statement B: default_transaction_read_only cannot be set"),
+    (("-c", SCAN, "--against-set", "auto_explain.log_analyze = on"), "statement B: auto_explain.log_analyze cannot be set"),
+    (("-c", SCAN, "--against", SCAN, "--against-set", "jit = off"), "cannot be used with"),
+    (("-c", SCAN, "--against", SCAN, "--format", "plan-json"), "plan-text and plan-json show single plans"),
+    (("--against", SCAN), "--against needs a statement to compare with"),
+    (("-c", SCAN, "--same-rows"), "--same-rows needs --against"),
+    (("-c", "SELECT i FROM t", "--against", SCAN, "--same-rows"), "statement A returns 100000 rows, and B returns 1"),
+]  # fmt: skip
+
+
+def against(program, server):
+    """The faster statement is found, the nodes that differ are named, and each error names its statement."""
+    for more, line in REFUSED:
+        yield from refused(program.run(*more), more, line)
+    yield from planted(program)
+    yield from nodes(program)
+    short = program.run("-c", "SELECT 1", "--against", "SELECT 2")
+    if short.returncode != 3 or "Not determined: the statements are too short to compare." not in short.stdout:
+        yield f"short statements: {short}"
+    rows = server.psql("SELECT count(*) FROM t")
+    delete = ("-c", "DELETE FROM t WHERE i + 0 < 1000", "--against", "DELETE FROM t WHERE i < 500", "--allow-writes")
+    if (done := program.run(*delete)).returncode not in (0, 1) or server.psql("SELECT count(*) FROM t") != rows:
+        yield f"statements that write: {done}"
+    page = program.run("-c", SCAN, "--against", SEARCH, "--format", "html").stdout
+    if not page.startswith("<!DOCTYPE html>") or 'class="beside"' not in page or "Where they differ" not in page:
+        yield f"html: {page[:3000]}"
+
+
+def planted(program):
+    """The ratio of two sleeps is known, also on a busy machine: it makes them longer, but hardly one more than the other."""
+    for a, b, status, word in [(0.04, 0.08, 1, "times as long"), (0.08, 0.04, 0, "less"), (0.05, 0.05, 0, "No difference")]:
+        statements = ("-c", SLEEP.format(a), "--against", SLEEP.format(b))
+        done = program.run(*statements)
+        if done.returncode != status or word not in done.stdout.split("\n")[0]:
+            yield f"{a} s against {b} s: {done}"
+    report = json.loads(program.run("-c", SLEEP.format(0.04), "--against", SLEEP.format(0.08), "--format", "json").stdout)
+    ratio = report["ratio"]
+    if report["difference"] != "slower" or not ratio["low"] <= 2 <= ratio["high"] or ratio["high"] - ratio["low"] > 0.3:
+        yield f"the ratio of two sleeps: {ratio}"
+
+
+def nodes(program):
+    """Each node of both plans is in one pair. Those with other rows come first, and self times are at most the statement's."""
+    done = program.run("-c", SCAN, "--against", SEARCH, "--format", "json")
+    report = json.loads(done.stdout)
+    if report["difference"] != "faster" or done.returncode != 0:
+        yield f"an index: {done}"
+    for side in "ab":
+        in_pairs = sorted(pair[side] for pair in report["nodes"] if pair[side] is not None)
+        if in_pairs != list(range(len(report[side]["nodes"]))):
+            yield f"pairs: {report['nodes']}"
+        if sum(node["self_ms"]["estimate"] for node in report[side]["nodes"]) > report[side]["ms"] * 1.0001:
+            yield f"self times: {report[side]}"
+    scans = {node["type"] for side in "ab" for node in report[side]["nodes"] if node["rows"] == 999}
+    if "Seq Scan" not in scans or not scans & {"Index Scan", "Index Only Scan", "Bitmap Heap Scan"}:
+        yield f"rows of the scans: {scans}"
+    if not all(node["blocks"] > 0 for side in "ab" for node in report[side]["nodes"]):
+        yield f"blocks: {report}"
+    other = program.run("-c", SORT, "--against", f"{SORT} LIMIT 10")
+    if "They do not return the same: A returns 100000 rows, and B 10." not in " ".join(other.stdout.split()) or " -> 10 !" not in other.stdout:
+        yield f"other rows: {other}"
+    report = json.loads(program.run("-c", SORT, "--against-set", "work_mem = '64kB'", "--against-set", "jit = off", "--format", "json").stdout)
+    if report["b"]["statement"] != f"SET jit = off;\nSET work_mem = '64kB';\n{SORT}" or report["a"]["statement"] != SORT:
+        yield f"settings: {report}"
