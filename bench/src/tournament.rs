@@ -4,7 +4,7 @@
 //! table shows the root mean square of the relative error, the share of intervals that contain the truth, the half-width, and
 //! the length of the session. `bench/recordings/README.md` describes the recordings.
 
-use pg_timing::statistics::{Range, Round, is_enough, median, ratio, sorted};
+use pg_timing::statistics::{Range, Round, is_decided, is_enough, median, ratio, sorted};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -18,13 +18,36 @@ pub fn run() {
     println!("{:<52}{:>7}{:>11}{:>7}{:>7}{:>8}{:>9}", "", "rms", "contained", "half", "p90", "rounds", "seconds");
     for (name, kind) in KINDS {
         for ms in [10.0, 200.0, 1000.0, 3000.0] {
-            let sessions: Vec<Session> = (0..CASES).map(|seed| session(seed, ms, kind)).collect();
+            let sessions: Vec<Session> = (0..CASES).map(|seed| session(seed, ms, kind, None)).collect();
             print_line(&format!("{name}, {ms} ms"), &sessions);
         }
     }
+    print_differences();
     for (name, sessions) in recorded() {
         print_line(&name, &sessions);
     }
+}
+
+/// Prints how often `explain --against` claims a difference between two statements, if one takes this many times as long.
+fn print_differences() {
+    println!("\n{:<52}{:>9}{:>11}{:>7}", "explain --against", "claimed", "contained", "half");
+    for (name, kind) in KINDS.into_iter().filter(|(_, kind)| !matches!(kind, Kind::Sleeps)) {
+        for truth in [1.0, 1.03, 1.1] {
+            let sessions: Vec<Session> = (0..CASES).map(|seed| session(seed, 100.0, kind, Some(truth))).collect();
+            let share = |test: &dyn Fn(&Session) -> bool| {
+                100.0 * sessions.iter().filter(|session| test(session)).count() as f64 / CASES as f64
+            };
+            let claims = |session: &Session| session.ratio.low > 1.0 || session.ratio.high < 1.0;
+            println!(
+                "{:<52}{:>8.1}%{:>10.1}%{:>6.1}%",
+                format!("{name}, B takes {truth} times as long"),
+                share(&claims),
+                share(&contains),
+                100.0 * median(&sessions.iter().map(|session| half_width(&session.ratio)).collect::<Vec<_>>()),
+            );
+        }
+    }
+    println!();
 }
 
 /// What `explain` measures in one session, and the true ratio.
@@ -163,20 +186,25 @@ impl Machine {
 }
 
 /// Runs rounds of a statement as `explain` does: baseline, timed, baseline, TIMING OFF.
-fn session(seed: u64, ms: f64, kind: Kind) -> Session {
+fn session(seed: u64, ms: f64, kind: Kind, truth: Option<f64>) -> Session {
     let mut machine = Machine::new(seed, kind);
-    let truth = match kind {
+    let usual = match kind {
         Kind::Sleeps => 1.0,
         _ => 1.0 + 1.5 * machine.random.uniform(),
     };
     let mut rounds = Vec::new();
     loop {
-        let [before_ms, run_ms, after_ms] = [ms, truth * ms, ms].map(|ms| machine.run(ms));
+        let [before_ms, run_ms, after_ms] = [ms, truth.unwrap_or(usual) * ms, ms].map(|ms| machine.run(ms));
         machine.run(1.07 * ms);
         rounds.push(Round { before_ms, run_ms, after_ms });
         let is_last = rounds.len() >= MOST_ROUNDS || rounds.len() >= 3 && machine.now_ms >= BUDGET_MS;
         let ratio = ratio(&rounds, is_last);
-        if is_last || is_enough(rounds.len(), half_width(&ratio)) {
+        let is_done = match truth {
+            Some(_) => is_decided(rounds.len(), ratio),
+            None => is_enough(rounds.len(), half_width(&ratio)),
+        };
+        if is_last || is_done {
+            let truth = truth.unwrap_or(usual);
             return Session { rounds, ratio, truth, seconds: machine.now_ms / 1e3 };
         }
     }

@@ -17,6 +17,8 @@ COMPARED = ("reported_ms", "corrected_ms", "clock_share", "overhead_factor", "no
 # Of what the log shows, too. auto_explain shows triggers only if it is asked.
 OPTIONS = "ANALYZE, VERBOSE, BUFFERS OFF"
 TRIGGERS = "SET auto_explain.log_triggers = on;"
+# Of PostgreSQL 19: what asynchronous reads did.
+IO = ", IO", " SET auto_explain.log_io = on;"
 
 
 def run(captured, statement, before, pairs):
@@ -25,8 +27,9 @@ def run(captured, statement, before, pairs):
     log = captured.log()
     start = log.stat().st_size
     once = "{} BEGIN; EXPLAIN ({}, FORMAT {}) {}; ROLLBACK;"
-    runs = [once.format(LOG.format(log_form, "on"), OPTIONS, form, query) for form, log_form in pairs]
-    screen = captured.server.psql(f"{before} {settings}; LOAD 'auto_explain'; {TRIGGERS} {' '.join(runs)}", options=SCREEN)
+    io, log_io = IO if captured.server.installation.major >= 19 else ("", "")
+    runs = [once.format(LOG.format(log_form, "on"), OPTIONS + io, form, query) for form, log_form in pairs]
+    screen = captured.server.psql(f"{before} {settings}; LOAD 'auto_explain'; {TRIGGERS}{log_io} {' '.join(runs)}", options=SCREEN)
 
     def new_text():
         with open(log) as file:

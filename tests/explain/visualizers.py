@@ -11,7 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from servers import Failed, Server
+from extension import SOURCE
+from servers import Failed, Server, build
 from servers.commands import Missing, Offline, first_cause, is_offline, output
 
 from explain import formats
@@ -197,6 +198,18 @@ def live(path, server, pev2):
             yield f"live: {read}"
 
 
+def fast_timed(server, installation, pev2):
+    """pev2 reads the plans that pg_fast_timing timed, with all their nodes."""
+    build(SOURCE, installation)
+    for method in ("auto", "tsc"):
+        before = f"LOAD 'pg_fast_timing'; SET pg_fast_timing.method = {method};"
+        explain = "EXPLAIN (ANALYZE, FORMAT {}) " + LIVE
+        read = read_by_pev2(pev2, [server.psql(before + explain.format(form), options=SCREEN) for form in ("text", "json")])
+        shapes = [[node["own"][0] for node in plan.get("nodes", [])] for plan in read]
+        if len(shapes[0]) < 4 or len(shapes[0]) != len(shapes[1]):
+            yield f"pg_fast_timing, {method}: {read}"
+
+
 def check(path, installation, settings):
     """Checks the plans of all statements on one server."""
     pev2, python = tools()
@@ -208,12 +221,16 @@ def check(path, installation, settings):
         server.psql("\n".join([*tables, KEYS, TABLES, "VACUUM ANALYZE"]))
         captured = Captured(path, server, ("--read-cost", "25"))
         more = ", VERBOSE, BUFFERS, WAL, SETTINGS" + (", SERIALIZE, MEMORY" if installation.major >= 17 else "")
+        more += ", IO" if installation.major >= 19 else ""
+        advice = "LOAD 'pg_plan_advice';" if can_run(server, "LOAD 'pg_plan_advice'") else ""
+        more += ", PLAN_ADVICE" if advice else ""
         yield from live(path, server, pev2)
+        yield from fast_timed(server, installation, pev2)
         cases, runs = [], []
         everything = [(one, ONE_PROCESS) for one in [*statements("kinds.sql"), *PROPERTIES]] + [(one, PARALLEL) for one in OF_WORKERS]
         for number, (statement, before) in enumerate(everything):
             options = more if number % 2 or statement in PROPERTIES else ""
-            cases += [Case(captured, f"{statement}, {name}", plan) for name, plan in captures(captured, statement, options, before)]
+            cases += [Case(captured, f"{statement}, {name}", plan) for name, plan in captures(captured, statement, options, advice + before)]
             if can_run(server, "LOAD 'auto_explain'"):
                 yield from formats.compare(captured, statement, before, formats.PAIRS[number % 2])
                 screen, log = same_run(captured, statement, before)

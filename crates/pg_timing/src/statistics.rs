@@ -214,6 +214,15 @@ pub fn is_enough(rounds: usize, half_width: f64) -> bool {
     LOOKS.contains(&rounds) && half_width <= if rounds == LOOKS[0] { ENOUGH_FOR_THREE } else { ENOUGH }
 }
 
+/// Returns whether an early look ends a comparison of two statements: the interval is narrow enough, and either shows a difference
+/// or is so narrow that a difference would be small.
+pub fn is_decided(rounds: usize, ratio: Range) -> bool {
+    const SMALL: f64 = 0.015;
+    let half_width = (ratio.high / ratio.low).ln() / 2.0;
+    let has_difference = ratio.low > 1.0 || ratio.high < 1.0;
+    is_enough(rounds, half_width) && (has_difference || half_width <= SMALL)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

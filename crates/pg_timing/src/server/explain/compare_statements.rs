@@ -21,7 +21,7 @@ use crate::report::{
     StatementComparison,
 };
 use crate::server::connection::Connection;
-use crate::statistics::{Round, is_enough, median, ratio};
+use crate::statistics::{Round, is_decided, median, ratio};
 use std::collections::{HashMap, VecDeque};
 
 /// Of the runs that show the nodes. PostgreSQL 18 and later count buffers by default.
@@ -155,8 +155,7 @@ pub fn compare_statements<'a>(
     let mut rounds = Vec::new();
     let ratio = loop {
         let ratio = (rounds.len() >= LEAST_ROUNDS).then(|| ratio(&rounds, course.is_last));
-        let half_width = ratio.map_or(f64::INFINITY, |ratio| (ratio.high / ratio.low).ln() / 2.0);
-        if course.is_last || is_enough(rounds.len(), half_width) {
+        if course.is_last || ratio.is_some_and(|ratio| is_decided(rounds.len(), ratio)) {
             break ratio;
         }
         let is_first = rounds.len() < LEAST_ROUNDS;
