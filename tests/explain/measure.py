@@ -1,9 +1,13 @@
 """Statements, servers and runs that bench and record share."""
 
 import json
+import multiprocessing
 import os
+import random
 import re
 import subprocess
+import time
+from contextlib import contextmanager
 from math import inf, sqrt
 from pathlib import Path
 
@@ -97,3 +101,20 @@ def settings(major):
 
 def slowed(library):
     return {"preload": [library], "env": {"SLOW_NS": str(SLOW_NS)}}
+
+
+def compute_and_sleep():
+    while True:
+        seconds = 10 ** random.uniform(-1, 1)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            sum(range(10_000))
+        time.sleep(seconds)
+
+
+@contextmanager
+def neighbor():
+    process = multiprocessing.Process(target=compute_and_sleep, daemon=True)
+    process.start()
+    yield
+    process.terminate()
