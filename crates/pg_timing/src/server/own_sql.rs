@@ -18,22 +18,22 @@ macro_rules! select {
 
 /// Our statements see only `pg_catalog`. The setting ends with the transaction, because a connection pooler can give the session
 /// to another client.
-pub const EMPTY_SEARCH_PATH: &str = "SET LOCAL search_path = ''";
+pub const EMPTY_SEARCH_PATH: &str = "SET LOCAL /* pg_timing */ search_path = ''";
 /// The search_path with which the session began: for the user's statement only.
-pub const USERS_SEARCH_PATH: &str = "SET LOCAL search_path TO DEFAULT";
-pub const ROLLBACK: &str = "ROLLBACK";
+pub const USERS_SEARCH_PATH: &str = "SET LOCAL /* pg_timing */ search_path TO DEFAULT";
+pub const ROLLBACK: &str = "ROLLBACK /* pg_timing */";
 
 /// Without this, a database's settings `geqo_threshold` and `geqo_pool_size` could make the planning of our joins take minutes.
-pub const USUAL_PLANNER: &str = "SET LOCAL geqo = off";
+pub const USUAL_PLANNER: &str = "SET LOCAL /* pg_timing */ geqo = off";
 
 /// Returns the SQL that begins a transaction, `READ ONLY` or `READ WRITE`. A deferrable one could wait for other sessions.
 pub fn begin(mode: &str) -> String {
-    format!("BEGIN {mode}, NOT DEFERRABLE")
+    format!("BEGIN {MARK} {mode}, NOT DEFERRABLE")
 }
 
 /// Returns the SQL that sets a setting until the end of the transaction.
 pub fn set_local(name: &str, value: impl std::fmt::Display) -> String {
-    format!("SET LOCAL {name} = {value}")
+    format!("SET LOCAL {MARK} {name} = {value}")
 }
 
 /// Keeps the next statements of the transaction out of pg_stat_statements and of auto_explain's log, as far as the server has these
@@ -47,7 +47,8 @@ pub const KEEP_QUIET: &str = select!(
 
 /// Settings of our own statements in `explain`: neither compilation nor parallel workers. With a limit of 0 workers,
 /// debug_parallel_query starts none.
-pub const ONE_PROCESS: [&str; 2] = ["SET LOCAL jit = off", "SET LOCAL max_parallel_workers_per_gather = 0"];
+pub const ONE_PROCESS: [&str; 2] =
+    ["SET LOCAL /* pg_timing */ jit = off", "SET LOCAL /* pg_timing */ max_parallel_workers_per_gather = 0"];
 
 /// Returns the query of settings with their values as a JSON object, as far as the server has them. Settings of a library exist after it is
 /// loaded.

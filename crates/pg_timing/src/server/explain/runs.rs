@@ -297,8 +297,8 @@ mod tests {
             let RunMode { settings, fast_timing, .. } = RunMode::timed_by(setting, value, has_fast_timing);
             (settings.join("; "), fast_timing)
         };
-        let alone = "SET LOCAL timing_clock_source = tsc";
-        let off = "SET LOCAL pg_fast_timing.method = off";
+        let alone = "SET LOCAL /* pg_timing */ timing_clock_source = tsc";
+        let off = "SET LOCAL /* pg_timing */ pg_fast_timing.method = off";
         assert_eq!(timed_by("timing_clock_source", "tsc", false), (alone.into(), Some(false)));
         assert_eq!(timed_by("timing_clock_source", "tsc", true), (format!("{alone}; {off}"), Some(false)));
         assert_eq!(timed_by(FAST_TIMING_METHOD, "off", true), (off.into(), Some(false)));

@@ -4,7 +4,7 @@ use super::runs::{METHODS, RunMode};
 use super::script::Setting;
 use super::session::{RunSession, Whose};
 use crate::error::{Error, SqlState};
-use crate::server::own_sql;
+use crate::server::own_sql::{self, MARK};
 use crate::server::settings::FAST_TIMING_METHOD;
 use std::collections::BTreeMap;
 
@@ -113,5 +113,5 @@ fn read_settings(session: &mut RunSession) -> Result<BTreeMap<String, String>, E
 /// Returns the SQL that shows a setting. Each part of the name is quoted, because it can be a keyword.
 fn show(name: &str) -> String {
     let parts: Vec<String> = name.split('.').map(|part| format!("\"{}\"", part.replace('"', "\"\""))).collect();
-    format!("SHOW {}", parts.join("."))
+    format!("SHOW {MARK} {}", parts.join("."))
 }

@@ -20,7 +20,7 @@ const BARE_CALL_ROWS: u32 = 20_000;
 
 /// auto_explain with `log_analyze` times each statement, also without EXPLAIN. So the baseline would contain the overhead
 /// that is to be measured. This switches it off until the end of the transaction.
-const SWITCH_AUTO_EXPLAIN_OFF: &str = "SET LOCAL auto_explain.log_analyze = off";
+const SWITCH_AUTO_EXPLAIN_OFF: &str = "SET LOCAL /* pg_timing */ auto_explain.log_analyze = off";
 /// The user's own limits the statement only. pg_timing's limits everything else: a short one would otherwise end the queries of
 /// settings.
 const STATEMENT_TIMEOUT: &str = "statement_timeout";
@@ -94,7 +94,7 @@ impl<'a> RunSession<'a> {
         for setting in settings.iter().filter(|setting| setting.name == STATEMENT_TIMEOUT) {
             self.execute(&setting.sql)?;
         }
-        let timeout = self.run("SHOW statement_timeout");
+        let timeout = self.run(&format!("SHOW {MARK} statement_timeout"));
         let timeout = self.connection.roll_back(timeout)?;
         let timeout = timeout.value().and_then(|shown| humantime::parse_duration(shown).ok());
         let limit = timeout.filter(|timeout| !timeout.is_zero()).map_or(most, |timeout| timeout.min(most));
