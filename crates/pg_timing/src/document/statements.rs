@@ -110,8 +110,11 @@ fn row(pair: &NodePair, a: &[ComparedNode], b: &[ComparedNode]) -> Row {
     let (in_a, in_b) = (pair.a.and_then(|nth| a.get(nth)), pair.b.and_then(|nth| b.get(nth)));
     let self_ms = |node: Option<&ComparedNode>| node.map_or("-".into(), |node| digits(node.self_ms.estimate));
     let both = |figure: fn(&ComparedNode) -> f64| {
-        let [in_a, in_b] = [in_a, in_b].map(|node| node.map_or("-".into(), |node| count(figure(node).round() as u64)));
-        if in_a == in_b { in_a } else { format!("{in_a} -> {in_b}") }
+        let [in_a, in_b] = [in_a, in_b].map(|node| node.map(|node| count(figure(node).round() as u64)));
+        match (in_a, in_b) {
+            (Some(in_a), Some(in_b)) if in_a != in_b => format!("{in_a} -> {in_b}"),
+            (in_a, in_b) => in_a.or(in_b).unwrap_or_default(),
+        }
     };
     let node = match (in_a, in_b) {
         (Some(in_a), Some(in_b)) if in_a.title == in_b.title => in_a.title.clone(),
