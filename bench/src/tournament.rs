@@ -293,7 +293,7 @@ mod tests {
     fn the_intervals_contain_the_truth() {
         for (name, kind) in KINDS {
             for ms in [10.0, 200.0, 3000.0] {
-                let sessions: Vec<Session> = (0..CASES).map(|seed| session(seed, ms, kind)).collect();
+                let sessions: Vec<Session> = (0..CASES).map(|seed| session(seed, ms, kind, None)).collect();
                 let contained = mean(&sessions.iter().map(|session| f64::from(contains(session))).collect::<Vec<_>>());
                 assert!(contained > 0.9, "{name}, {ms} ms: {contained}");
             }

@@ -8,6 +8,8 @@ SLEEP = "SELECT pg_sleep({})"
 SCAN = "SELECT count(*) FROM t WHERE i + 0 < 1000"
 SEARCH = "SELECT count(*) FROM t WHERE i < 1000"
 SORT = "SELECT i, k FROM t ORDER BY k, i"
+TABLES = """CREATE TABLE one (i int PRIMARY KEY); INSERT INTO one VALUES (1); CREATE TABLE free (i int); CREATE TABLE bound (i int REFERENCES one);
+""" + "".join(f"CREATE TABLE {name}{n} AS SELECT g AS i, repeat('x', 20) AS p FROM generate_series(1, 60000) g;" for name in ("first", "second") for n in range(4))
 # What pg_timing refuses, each with a part of the error.
 REFUSED = [
     (("-c", SCAN, "--against", "SELEC 1"), 'statement B: syntax error at or near "SELEC"'),
@@ -18,6 +20,7 @@ REFUSED = [
     (("-c", SCAN, "--against", "SELECT 1 / (i - 5000) FROM t"), "statement B: division by zero"),
     (("-c", SCAN, "--against", "SELECT $1::int"), "statement B: the statement's parameters and the values of --param differ in number: 1 and 0"),
     (("-c", "SELECT $1::int", "--param", "1", "--against", SCAN), "statement B: the statement's parameters and the values of --param differ in number: 0 and 1"),
+    (("-f", "-", "--against-file", "-"), "stdin can be only one of the two statements"),
     (("-c", SCAN, "--against-file", "/nowhere"), 'could not read "/nowhere"'),
     (("-c", SCAN, "--against-set", "work_mem"), "statement B: this form of SET or RESET is not supported"),
     (("-c", SCAN, "--against-set", "nothing = 1"), 'statement B: unrecognized configuration parameter "nothing"'),
@@ -28,19 +31,24 @@ REFUSED = [
     (("-c", SCAN, "--against", SCAN, "--format", "plan-json"), "plan-text and plan-json show single plans"),
     (("--against", SCAN), "--against needs a statement to compare with"),
     (("-c", SCAN, "--same-rows"), "--same-rows needs --against"),
-    (("-c", "SELECT i FROM t", "--against", SCAN, "--same-rows"), "statement A returns 100000 rows, and B returns 1"),
+    (("-c", "SELECT i FROM t", "--against", SCAN, "--same-rows"), "the statements have different numbers of rows: A 100000, and B 1"),
 ]  # fmt: skip
 
 
 def against(program, server):
     """The faster statement is found, the nodes that differ are named, and each error names its statement."""
+    server.psql(TABLES)
     for more, line in REFUSED:
         yield from refused(program.run(*more), more, line)
     yield from planted(program)
     yield from nodes(program)
+    yield from caches(program, server)
     short = program.run("-c", "SELECT 1", "--against", "SELECT 2")
     if short.returncode != 3 or "Not determined: the statements are too short to compare." not in short.stdout:
         yield f"short statements: {short}"
+    one = program.run("-c", "SELECT 1", "--against", "SELECT pg_sleep(0.1)")
+    if one.returncode != 1 or not one.stdout.startswith("B takes "):
+        yield f"a short and a long statement: {one}"
     rows = server.psql("SELECT count(*) FROM t")
     delete = ("-c", "DELETE FROM t WHERE i + 0 < 1000", "--against", "DELETE FROM t WHERE i < 500", "--allow-writes")
     if (done := program.run(*delete)).returncode not in (0, 1) or server.psql("SELECT count(*) FROM t") != rows:
@@ -52,7 +60,7 @@ def against(program, server):
 
 def planted(program):
     """The ratio of two sleeps is known, also on a busy machine: it makes them longer, but hardly one more than the other."""
-    for a, b, status, word in [(0.04, 0.08, 1, "times as long"), (0.08, 0.04, 0, "less"), (0.05, 0.05, 0, "No difference")]:
+    for a, b, status, word in [(0.03, 0.1, 1, "times as long"), (0.1, 0.03, 0, "less"), (0.05, 0.05, 0, "No difference")]:
         statements = ("-c", SLEEP.format(a), "--against", SLEEP.format(b))
         done = program.run(*statements)
         if done.returncode != status or word not in done.stdout.split("\n")[0]:
@@ -81,8 +89,22 @@ def nodes(program):
     if not all(node["blocks"] > 0 for side in "ab" for node in report[side]["nodes"]):
         yield f"blocks: {report}"
     other = program.run("-c", SORT, "--against", f"{SORT} LIMIT 10")
-    if "They do not return the same: A returns 100000 rows, and B 10." not in " ".join(other.stdout.split()) or " -> 10 !" not in other.stdout:
+    if "They have different numbers of rows: A 100 000, and B 10." not in " ".join(other.stdout.split()) or " -> 10 !" not in other.stdout:
         yield f"other rows: {other}"
     report = json.loads(program.run("-c", SORT, "--against-set", "work_mem = '64kB'", "--against-set", "jit = off", "--format", "json").stdout)
-    if report["b"]["statement"] != f"SET jit = off;\nSET work_mem = '64kB';\n{SORT}" or report["a"]["statement"] != SORT:
+    if report["b"]["settings"] != ["SET work_mem = '64kB'", "SET jit = off"] or report["a"]["settings"] or "jit" in report["settings"]:
         yield f"settings: {report}"
+    trigger = json.loads(program.run("-c", "INSERT INTO free SELECT 1 FROM t", "--against", "INSERT INTO bound SELECT 1 FROM t", "--allow-writes", "--format", "json").stdout)
+    outside, others = (trigger["b"]["outside_ms"]["estimate"], sum(node["self_ms"]["estimate"] for node in trigger["b"]["nodes"]))
+    if trigger["difference"] != "slower" or outside < others or (trigger["a"]["rows"], trigger["b"]["rows"]) != (100_000, 100_000):
+        yield f"the time of a trigger: {trigger}"
+
+
+def caches(program, server):
+    """Equal statements whose tables do not fit into shared_buffers together: neither is faster, in both orders."""
+    sums = ["SELECT " + " + ".join(f"(SELECT count(*) FROM {name}{n})" for n in range(4)) for name in ("first", "second")]
+    for a, b in (sums, sums[::-1]):
+        report = json.loads(program.run("-c", a, "--against", b, "--format", "json").stdout)
+        ratio = report["ratio"]
+        if not ratio["low"] < 1.03 or not ratio["high"] > 0.97:
+            yield f"equal statements: {a} {b}: {ratio}"

@@ -53,6 +53,11 @@ impl Range {
         Range { low: rest(self.high), estimate: rest(self.estimate), high: rest(self.low) }
     }
 
+    /// Returns the difference of two independent ranges.
+    pub fn minus(self, other: Range) -> Range {
+        Range { low: self.low - other.high, estimate: self.estimate - other.estimate, high: self.high - other.low }
+    }
+
     /// Returns the range within these limits.
     pub fn clamp(self, least: f64, most: f64) -> Range {
         let [low, estimate, high] = [self.low, self.estimate, self.high].map(|value| value.clamp(least, most));

@@ -57,7 +57,7 @@ The overhead has two parts: clock reads, and counting of rows and buffers. If th
 cost, the rest is not explained by clock reads, and it is not overhead; for example, the machine was slower during these runs.
 
 The statement runs 13 to 165 times, or up to 370 times if the server has other timing methods; with a longer --time, \
-more often in proportion. Each run is rolled back, \
+more often in proportion. With --against, each of the two statements runs up to 84 times. Each run is rolled back, \
 and it is read-only without --allow-writes. This does not undo effects outside the transaction, for example of \
 dblink_exec, of COPY TO in a function, or of pg_switch_wal. Each run repeats them. The runs appear in pg_stat_statements and in the log of \
 auto_explain.
@@ -95,14 +95,14 @@ pub struct ExplainArguments {
     /// SQL statement to measure. SET, RESET and PREPARE may come before it, also in their own -c. Without -c and -f, measure the
     /// overhead per call with test statements: 100 000 rows in one scan and in 400 loops. If no option names a server and none
     /// answers on the default socket, a temporary server is started, as with --ephemeral
-    #[arg(short, long, value_name = "SQL")]
+    #[arg(short, long, value_name = "SQL", allow_hyphen_values = true)]
     pub command: Vec<String>,
     /// File with the statement, or - for stdin
     #[arg(short, long, value_name = "FILE|-", value_hint = ValueHint::FilePath, conflicts_with = "command")]
     pub file: Option<PathBuf>,
     /// Compare the statement (A) with this one (B), without EXPLAIN: which takes less time, and in which nodes? B has its own SET
     /// lines before it. The exit status is 1 if B takes more time, by more than the error
-    #[arg(long, value_name = "SQL", conflicts_with_all = ["against_file", "against_set"])]
+    #[arg(long, value_name = "SQL", allow_hyphen_values = true, conflicts_with_all = ["against_file", "against_set"])]
     pub against: Option<String>,
     /// The same, with B in a file, or - for stdin
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, conflicts_with = "against_set")]
@@ -322,6 +322,10 @@ fn script(arguments: &ExplainArguments) -> anyhow::Result<Option<Script>> {
     if is_missing && arguments.format.plan().is_some() {
         return Err(no_plan().into());
     }
+    let is_stdin = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new("-"));
+    let hint = "give one of the statements in a file or on the command line";
+    let is_twice = is_stdin(&arguments.file) && is_stdin(&arguments.against_file);
+    require(!is_twice, "stdin can be only one of the two statements", hint)?;
     let texts = texts(arguments)?;
     Ok((!texts.is_empty()).then(|| Script::new(&texts, &arguments.param)).transpose()?)
 }

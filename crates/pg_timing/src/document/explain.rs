@@ -282,7 +282,7 @@ fn at_most(share: f64) -> String {
 }
 
 /// One margin describes both sides of an interval if the shorter side is at least this share of the longer one.
-const EVEN: f64 = 0.9;
+pub const EVEN: f64 = 0.9;
 
 /// Returns `219 ms (+-4.0)`, or `8.50 ms (6.71 to 11.2 ms)` if the interval is uneven.
 fn estimate(time: Range) -> String {

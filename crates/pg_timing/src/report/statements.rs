@@ -14,11 +14,11 @@ pub struct StatementComparison {
     /// version of pg_timing
     pub version: String,
     pub difference: Difference,
-    /// time of B / time of A; null if there are too few rounds, or a statement is too short
+    /// time of B / time of A; null if there are too few rounds, or a statement is too short to measure
     pub ratio: Option<Range>,
     /// number of rounds: A, B and A again
     pub rounds: usize,
-    /// both statements are lost in the round trip to the server
+    /// one of the statements, or both, are lost in the round trip to the server: there is no ratio
     pub is_too_short: bool,
     /// time of an empty statement; it is subtracted from all times
     pub round_trip_ms: f64,
@@ -47,17 +47,16 @@ pub enum Difference {
     Slower,
     /// the interval contains 1
     NoneFound,
-    /// there is no interval
+    /// there are too few rounds, or the statements are too short
     NotDetermined,
 }
 
 impl Difference {
-    pub fn of(ratio: Option<Range>) -> Difference {
+    pub fn of(ratio: Range) -> Difference {
         match ratio {
-            None => Difference::NotDetermined,
-            Some(ratio) if ratio.high < 1.0 => Difference::Faster,
-            Some(ratio) if ratio.low > 1.0 => Difference::Slower,
-            Some(_) => Difference::NoneFound,
+            Range { high, .. } if high < 1.0 => Difference::Faster,
+            Range { low, .. } if low > 1.0 => Difference::Slower,
+            _ => Difference::NoneFound,
         }
     }
 }
@@ -68,8 +67,12 @@ impl Difference {
 pub struct ComparedStatement {
     /// with the lines before it
     pub statement: String,
-    /// time without EXPLAIN at the speed that the machine had during the runs of A: of A the median, and of B the ratio times that
+    /// its SET and RESET lines, with those of --against-set
+    pub settings: Vec<String>,
+    /// time without EXPLAIN at the speed that the machine had during the runs of A: of B it is the ratio times the time of A
     pub ms: f64,
+    /// time outside of the nodes: triggers, the start and the end of the execution
+    pub outside_ms: Range,
     /// median of the runs without EXPLAIN
     pub plain_ms: f64,
     /// the fastest run without EXPLAIN
@@ -78,7 +81,7 @@ pub struct ComparedStatement {
     pub spread_ms: Spread,
     /// execution time that EXPLAIN ANALYZE reported
     pub reported_ms: f64,
-    /// rows of the result, without those of an INSERT, UPDATE, DELETE or MERGE; null if the statement was not explained
+    /// rows that it returns or writes; null if the statement was not explained
     pub rows: Option<f64>,
     /// the server's plan for the values of the parameters: `custom` (for these values) or `generic`; missing without values
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,6 +103,8 @@ pub struct ComparedNode {
     pub title: String,
     /// rows of all loops and processes
     pub rows: f64,
+    /// maximum rounding error of `rows`: EXPLAIN prints the rows of one loop, on average
+    pub rows_error: f64,
     /// calls of all processes
     pub calls: f64,
     /// shared blocks that were hit or read, also by the nodes below
@@ -131,6 +136,6 @@ pub struct NodePair {
     pub b: Option<usize>,
     /// self time in B minus self time in A
     pub difference_ms: Range,
-    /// the numbers of rows differ
+    /// the numbers of rows differ by more than their rounding errors
     pub has_other_rows: bool,
 }

@@ -1,8 +1,10 @@
 //! Which of two statements is faster? `explain --against`
 //!
-//! The times come from rounds of A, B, A without EXPLAIN, by the method of pairs (`statistics.rs`). After each of the first rounds,
-//! both statements run under EXPLAIN ANALYZE, for their nodes. These runs are at other moments, when the machine may have another
-//! speed. So only a node's share of its plan is taken from them: its time is that share of the statement's time in the rounds.
+//! The times come from rounds of A, B, A without EXPLAIN, by the method of pairs (`statistics.rs`). Each round begins with a run of B
+//! that is not counted, so that each run comes after a run of the other statement, which leaves its blocks in the caches. After each of
+//! the first rounds, both statements run under EXPLAIN ANALYZE, for their nodes. These runs are at other moments, when the machine may
+//! have another speed. So only a node's share of its plan is taken from them: its time is that share of the statement's time in the
+//! rounds.
 
 use super::RunOptions;
 use super::report::overhead_of_calls;
@@ -12,13 +14,13 @@ use super::server::LiveServer;
 use super::session::{Baseline, RunSession, UsersSettings};
 use super::subject::{NAMES, NAMES_OF_B, Names, Subject};
 use crate::error::{Error, require};
-use crate::human::count;
+use crate::human::{duration, grouped};
 use crate::plan::attribution::attribute;
 use crate::plan::{Plan, PlanNode};
 use crate::report::run_mode::{BASELINE, REPORTED};
 use crate::report::{
-    ComparedNode, ComparedStatement, Difference, ExplainedNode, LiveRuns, NodePair, Range, RunSample, Spread,
-    StatementComparison,
+    ComparedNode, ComparedStatement, Difference, ExplainedNode, LiveRuns, NS_PER_MS, NodePair, Range, RunSample,
+    Spread, StatementComparison,
 };
 use crate::server::connection::Connection;
 use crate::statistics::{Round, is_decided, median, ratio};
@@ -26,10 +28,10 @@ use std::collections::{HashMap, VecDeque};
 
 /// Of the runs that show the nodes. PostgreSQL 18 and later count buffers by default.
 const TIMED: &str = "TIMING ON, BUFFERS";
-/// Runs of a round: three without EXPLAIN, and two for the nodes.
-const RUNS_OF_A_ROUND: usize = 5;
-/// A shorter time is below the resolution of the round trip.
-const SHORTEST_MS: f64 = 0.001;
+/// Runs of a round: four without EXPLAIN, and two for the nodes.
+pub const RUNS_OF_A_ROUND: usize = 6;
+/// The time to send fewer rows does not matter.
+const MANY_ROWS: u64 = 1000;
 
 /// One of the two statements, and its runs.
 struct Side<'a> {
@@ -37,13 +39,15 @@ struct Side<'a> {
     name: &'static str,
     script: &'a Script,
     users: UsersSettings<'a>,
+    hides_statements: bool,
     subject: Subject,
-    baseline_ms: Vec<f64>,
-    rows_sent: u64,
+    baseline: Vec<Baseline>,
     plans: Vec<Plan>,
+    bare_calls_ms: Vec<f64>,
 }
 
 impl<'a> Side<'a> {
+    /// Prepares the statement, and runs it once to fill the caches.
     fn prepare(
         session: &mut RunSession<'a>,
         name: &'static str,
@@ -51,81 +55,143 @@ impl<'a> Side<'a> {
         names: Names,
     ) -> Result<Side<'a>, Error> {
         let subject = session.use_settings(&script.settings).and_then(|()| Subject::prepare(session, script, names));
-        let subject = subject.map_err(|error| of_side(name, error))?;
-        let (users, baseline_ms, plans) = (session.users, Vec::new(), Vec::new());
-        Ok(Side { name, script, users, subject, baseline_ms, rows_sent: 0, plans })
+        let subject = subject.map_err(|error| of_side(name, error, session))?;
+        let (users, hides_statements) = (session.users, session.connection.hides_statements);
+        let (baseline, plans, bare_calls_ms) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Side { name, script, users, hides_statements, subject, baseline, plans, bare_calls_ms })
     }
 
-    /// Runs the statement without EXPLAIN. Returns its time in ms.
-    fn run(&mut self, session: &mut RunSession<'a>, round_trip_ms: f64) -> Result<f64, Error> {
-        session.users = self.users;
-        let run = self.subject.run(session, round_trip_ms).map_err(|error| of_side(self.name, error))?;
-        let Baseline { ms, rows, .. } = run;
-        self.rows_sent = rows;
-        self.baseline_ms.push(ms);
+    /// Does something with this statement's settings. An error names the statement.
+    fn with<T>(
+        &mut self,
+        session: &mut RunSession<'a>,
+        work: impl FnOnce(&mut Self, &mut RunSession<'a>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        (session.users, session.connection.hides_statements) = (self.users, self.hides_statements);
+        work(self, session).map_err(|error| of_side(self.name, error, session))
+    }
+
+    /// Runs the statement without EXPLAIN.
+    fn run(&mut self, session: &mut RunSession<'a>, round_trip_ms: f64) -> Result<Baseline, Error> {
+        self.with(session, |side, session| side.subject.run(session, round_trip_ms))
+    }
+
+    /// Does the same, and counts the run. Returns its time in ms.
+    fn counted(&mut self, session: &mut RunSession<'a>, round_trip_ms: f64) -> Result<f64, Error> {
+        let run = self.run(session, round_trip_ms)?;
+        let ms = run.ms;
+        self.baseline.push(run);
         Ok(ms)
     }
 
     /// Runs the statement under EXPLAIN ANALYZE.
     fn explain(&mut self, session: &mut RunSession<'a>) -> Result<(), Error> {
-        session.users = self.users;
-        let plan = session.explain_analyze(&explain_analyze(TIMED, &self.subject.explained), &[], None);
-        let plan = plan.and_then(|plan| checked(&self.plans, plan)).map_err(|error| of_side(self.name, error))?;
-        self.plans.push(plan);
-        Ok(())
+        self.with(session, |side, session| {
+            let sql = explain_analyze(TIMED, &side.subject.explained);
+            let plan = checked(&side.plans, session.explain_analyze(&sql, &[], None)?)?;
+            side.plans.push(plan);
+            Ok(())
+        })
     }
 
-    fn is_too_short(&self, round_trip_ms: Range) -> bool {
-        let (plain_ms, round_trip_ms) = (median(&self.baseline_ms), round_trip_ms.estimate);
-        LiveRuns { plain_ms, round_trip_ms, ..LiveRuns::default() }.is_too_short()
+    fn baseline_ms(&self) -> Vec<f64> {
+        self.baseline.iter().map(|run| run.ms).collect()
     }
 
-    /// Returns the statement with its nodes, if it takes `ms` without EXPLAIN.
-    fn report(&self, ms: f64, round_trip_ms: Range, bare_calls_ms: &[f64]) -> ComparedStatement {
+    /// Returns the number of rows that the statement returns or writes.
+    fn rows(&self) -> Option<f64> {
+        let plan = self.plans.first()?;
+        let returned = plan.rows();
+        let written = plan.nodes.get(1).filter(|_| plan.nodes[0].node.kind == "ModifyTable");
+        written.map(|input| input.node.all_rows().per_loop).filter(|_| returned == Some(0.0)).or(returned)
+    }
+
+    fn is_too_short(&self, round_trip_ms: f64) -> bool {
+        LiveRuns { plain_ms: median(&self.baseline_ms()), round_trip_ms, ..LiveRuns::default() }.is_too_short()
+    }
+
+    /// Returns what the user should know about the runs.
+    fn notes(&self) -> Vec<String> {
+        let (name, mut notes) = (self.name, Vec::new());
+        let rows = self.baseline.last().map_or(0, |run| run.rows);
+        if rows >= MANY_ROWS {
+            notes.push(format!("the time of {name} includes sending its rows to the client: {}", grouped(rows)));
+        }
+        let planning: Vec<f64> = self.baseline.iter().filter_map(|run| run.planning_ms).collect();
+        if !planning.is_empty() {
+            let planning = duration(median(&planning) * NS_PER_MS);
+            notes.push(format!("the server plans {name} at each execution: {planning}, which is not included"));
+        }
+        if self.plans.first().is_some_and(|plan| plan.any(|node| node.kind == "ModifyTable")) {
+            notes
+                .push(format!("each run of {name} leaves dead rows in the table, which can slow down both statements"));
+        }
+        notes
+    }
+
+    /// Returns the statement with its nodes, if it takes `ms` without EXPLAIN. These times have a relative error.
+    fn report(&self, ms: f64, error: Range, round_trip_ms: Range) -> ComparedStatement {
         let sample = |mode: &str, ms| RunSample { mode: mode.into(), ms };
-        let baseline = self.baseline_ms.iter().map(|ms| sample(BASELINE, *ms));
+        let samples = self.baseline_ms();
+        let baseline = samples.iter().map(|ms| sample(BASELINE, *ms));
         let timed = self.plans.iter().map(|plan| sample(REPORTED, plan.execution_ms));
         let runs = Runs {
             samples: baseline.chain(timed).collect(),
             reported: self.plans.clone(),
-            bare_calls_ms: bare_calls_ms.into(),
+            bare_calls_ms: self.bare_calls_ms.clone(),
             round_trip_ms,
             ..Runs::default()
         };
         let overhead = overhead_of_calls(&runs);
         let scale = if overhead.corrected.estimate > 0.0 { ms / overhead.corrected.estimate } else { 0.0 };
         let flat = self.plans.first().map_or(&[][..], |plan| &plan.nodes);
-        let nodes = attribute(&self.plans, &overhead);
+        let nodes = attribute(&self.plans, &overhead).into_iter().zip(flat);
+        let nodes: Vec<_> = nodes.map(|(node, flat)| compared(node, flat, error.times(scale))).collect();
+        let of_nodes = nodes.first().map_or(Range::exactly(ms), |root| root.corrected_ms);
         ComparedStatement {
             statement: self.script.text.clone(),
+            settings: self.script.settings.iter().map(|setting| setting.sql.clone()).collect(),
             ms,
-            plain_ms: median(&self.baseline_ms),
-            fastest_plain_ms: self.baseline_ms.iter().copied().fold(f64::INFINITY, f64::min),
-            spread_ms: Spread::of(&self.baseline_ms),
+            outside_ms: of_nodes.rest_of(ms),
+            plain_ms: median(&samples),
+            fastest_plain_ms: samples.iter().copied().fold(f64::INFINITY, f64::min),
+            spread_ms: Spread::of(&samples),
             reported_ms: overhead.reported,
-            rows: self.plans.first().and_then(Plan::rows),
+            rows: self.rows(),
             plan_mode: self.subject.plan_mode.map(Into::into),
-            nodes: nodes.into_iter().zip(flat).map(|(node, flat)| compared(node, flat, scale)).collect(),
-            samples: self.baseline_ms.clone(),
+            nodes,
+            samples,
         }
     }
 }
 
 /// Returns the error with the name of the statement that it is about.
-fn of_side(name: &str, error: Error) -> Error {
-    Error { what: format!("statement {name}: {}", error.what), ..error }
+fn of_side(name: &str, error: Error, session: &RunSession) -> Error {
+    if session.connection.is_stopped() {
+        error
+    } else {
+        Error { what: format!("statement {name}: {}", error.what), ..error }
+    }
 }
 
-fn compared(node: ExplainedNode, flat: &PlanNode, scale: f64) -> ComparedNode {
+fn compared(node: ExplainedNode, flat: &PlanNode, scale: Range) -> ComparedNode {
+    let scaled = |ms: Range| Range {
+        low: ms.low * scale.low,
+        estimate: ms.estimate * scale.estimate,
+        high: ms.high * scale.high,
+    };
+    let rows = flat.node.all_rows();
+    let is_exact = flat.node.loops.is_none_or(|loops| loops <= 1.0);
     ComparedNode {
-        rows: flat.node.all_rows().per_loop.round(),
+        rows: rows.per_loop.round(),
+        rows_error: if is_exact { 0.0 } else { rows.rounding },
         blocks: flat.node.shared_blocks,
+        corrected_ms: scaled(node.corrected_ms),
+        self_ms: scaled(node.self_ms),
         path: node.path,
         kind: node.kind,
         title: node.title,
         calls: node.calls,
-        corrected_ms: node.corrected_ms.times(scale),
-        self_ms: node.self_ms.times(scale),
     }
 }
 
@@ -140,17 +206,20 @@ pub fn compare_statements<'a>(
 ) -> Result<StatementComparison, Error> {
     progress(0.0);
     let mut session = RunSession::new(connection, options)?;
-    let server = LiveServer::read(&mut session)?;
+    let no_settings = session.users;
+    let mut server = LiveServer::read(&mut session)?;
+    let set = [script_a, script_b].into_iter().flat_map(|script| &script.settings);
+    set.for_each(|setting| _ = server.settings.remove(&setting.name));
     session.prepare_own()?;
+    let round_trip_ms = round_trip_ms(&mut session)?;
     let mut a = Side::prepare(&mut session, "A", script_a, NAMES)?;
     let mut b = Side::prepare(&mut session, "B", script_b, NAMES_OF_B)?;
+    for side in [&mut a, &mut b] {
+        side.bare_calls_ms = side.with(&mut session, |_, session| bare_calls_ms(session, round_trip_ms, TIMED))?;
+    }
     // These runs fill the caches.
-    let warm_up_ms = (a.run(&mut session, 0.0)? + b.run(&mut session, 0.0)?) / 2.0;
-    a.baseline_ms.clear();
-    b.baseline_ms.clear();
+    let warm_up_ms = (a.run(&mut session, 0.0)?.ms + b.run(&mut session, 0.0)?.ms) / 2.0;
     say_how_long(&session, warm_up_ms, RUNS_OF_A_ROUND);
-    let round_trip_ms = round_trip_ms(&mut session)?;
-    let bare_calls_ms = bare_calls_ms(&mut session, round_trip_ms, TIMED)?;
     let mut course = Course::new(options.time);
     let mut rounds = Vec::new();
     let ratio = loop {
@@ -160,9 +229,11 @@ pub fn compare_statements<'a>(
         }
         let is_first = rounds.len() < LEAST_ROUNDS;
         let round = course.round(&mut session, progress, |session: &mut RunSession<'a>| {
-            let round_trip_ms = round_trip_now_ms(session)?;
+            session.users = no_settings;
+            let ms = round_trip_now_ms(session)?;
+            b.run(session, ms)?;
             let [before_ms, run_ms, after_ms] =
-                [a.run(session, round_trip_ms)?, b.run(session, round_trip_ms)?, a.run(session, round_trip_ms)?];
+                [a.counted(session, ms)?, b.counted(session, ms)?, a.counted(session, ms)?];
             if is_first {
                 a.explain(session)?;
                 b.explain(session)?;
@@ -170,63 +241,77 @@ pub fn compare_statements<'a>(
             Ok(Round { before_ms, run_ms, after_ms })
         })?;
         rounds.extend(round);
+        let [rows_of_a, rows_of_b] = [&a, &b].map(|side| side.rows().unwrap_or(0.0));
+        require(
+            !same_rows || rows_of_a == rows_of_b,
+            format!("the statements have different numbers of rows: A {rows_of_a}, and B {rows_of_b}"),
+            "they do not have the same result; without --same-rows they are compared",
+        )?;
     };
-    let [a_ms, b_ms] = [&a, &b].map(|side| median(&side.baseline_ms));
-    let short = [&a, &b].map(|side| side.is_too_short(round_trip_ms));
-    let is_too_short = short == [true, true];
-    // Both times lack the same round trip, so its error has an effect only if they differ. A short statement may differ from an
-    // empty one by as much as a round trip.
-    let error_ms = if short.contains(&true) { round_trip_ms.estimate } else { round_trip_ms.half_width() };
-    let margin = 1.0 + error_ms * (1.0 / a_ms.max(SHORTEST_MS) - 1.0 / b_ms.max(SHORTEST_MS)).abs();
-    let ratio = ratio.filter(|_| !is_too_short);
-    let ratio = ratio.map(|ratio| Range { low: ratio.low / margin, high: ratio.high * margin, ..ratio });
     let mut notes = server.notes;
     if course.is_stopped {
         notes.push(format!("the runs were stopped; complete rounds: {}", course.rounds));
+    } else {
+        for side in [&mut a, &mut b] {
+            side.with(&mut session, |side, session| side.subject.check_plan(session))?;
+        }
     }
-    let same_speed_ms = ratio.map_or(b_ms, |ratio| a_ms * ratio.estimate);
-    let [a, b] = [(&a, a_ms), (&b, same_speed_ms)].map(|(side, ms)| {
-        let sent = (side.rows_sent > 0).then(|| {
-            let (name, rows) = (side.name, count(side.rows_sent));
-            format!("the time of {name} includes sending its rows to the client: {rows}")
-        });
-        notes.extend(sent);
-        side.report(ms, round_trip_ms, &bare_calls_ms)
-    });
-    let [rows_of_a, rows_of_b] = [&a, &b].map(|side| side.rows.unwrap_or(0.0));
-    require(
-        !same_rows || rows_of_a == rows_of_b,
-        format!("statement A returns {rows_of_a} rows, and B returns {rows_of_b}"),
-        "they do not have the same result; without --same-rows they are compared",
-    )?;
+    notes.extend([&a, &b].iter().flat_map(|side| side.notes()));
+    // The same mean as in the ratio, so that the time of B is that of its runs.
+    let a_ms = median(&rounds.iter().map(|round| (round.before_ms * round.after_ms).sqrt()).collect::<Vec<_>>());
+    let b_ms = median(&b.baseline_ms());
+    let short = [&a, &b].map(|side| side.is_too_short(round_trip_ms.estimate));
+    let (difference, ratio) = match ratio {
+        Some(ratio) if short == [false, false] => {
+            // Both times lack the same round trip, so its error has an effect only if they differ.
+            let margin = 1.0 + round_trip_ms.half_width() * (1.0 / a_ms - 1.0 / b_ms).abs();
+            let ratio = Range { low: ratio.low / margin, high: ratio.high * margin, ..ratio };
+            (Difference::of(ratio), Some(ratio))
+        }
+        Some(_) if a_ms.min(b_ms) < a_ms.max(b_ms) - SHORT * round_trip_ms.estimate => {
+            (if a_ms < b_ms { Difference::Slower } else { Difference::Faster }, None)
+        }
+        _ => (Difference::NotDetermined, None),
+    };
+    let exact = Range::exactly(1.0);
+    let error_of_b = ratio.map_or(exact, |ratio| ratio.times(1.0 / ratio.estimate));
+    let b_ms = ratio.map_or(b_ms, |ratio| a_ms * ratio.estimate);
+    let [a, b] =
+        [(&a, a_ms, exact), (&b, b_ms, error_of_b)].map(|(side, ms, error)| side.report(ms, error, round_trip_ms));
+    // Without an answer, no node is faster.
+    let is_determined = difference != Difference::NotDetermined;
     Ok(StatementComparison {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION").into(),
         server_version: server.version,
         server: server.name,
         settings: server.settings,
-        difference: Difference::of(ratio),
+        difference,
         ratio,
         rounds: rounds.len(),
         round_trip_ms: round_trip_ms.estimate,
-        is_too_short,
-        nodes: pairs(&a.nodes, &b.nodes),
+        is_too_short: short.contains(&true),
+        nodes: if is_determined { pairs(&a.nodes, &b.nodes) } else { Vec::new() },
         a,
         b,
         notes,
     })
 }
 
+/// If one of the statements is lost in the round trip, the other one must take longer by this many round trips.
+const SHORT: f64 = 6.0;
+
 /// Returns each node of both plans once. Those whose numbers of rows differ come first, and then those whose times differ most.
 fn pairs(a: &[ComparedNode], b: &[ComparedNode]) -> Vec<NodePair> {
     let mut partner_of_a = vec![None; a.len()];
     let mut is_taken = vec![false; b.len()];
-    // The first key describes a node best: its place and its name. The last one is for another way to read the same table.
+    // The first key describes a node best: its place and its name. The others are for another way to read the same table, and for
+    // another join or another table at the same place.
     let keys: [fn(&ComparedNode) -> Option<String>; 4] = [
         |node| Some(format!("{} {}", node.path, node.title)),
         |node| Some(node.title.clone()),
-        |node| node.title.split_once(" on ").map(|(_, relation)| relation.to_string()),
-        |node| node.is_join().then(|| node.path.clone()),
+        |node| relation(&node.title).map(String::from),
+        |node| Some(format!("{} {}", node.path, if node.is_join() { "Join" } else { &node.kind })),
     ];
     for key in keys {
         let mut free: HashMap<String, VecDeque<usize>> = HashMap::new();
@@ -248,13 +333,10 @@ fn pairs(a: &[ComparedNode], b: &[ComparedNode]) -> Vec<NodePair> {
     let mut pairs: Vec<NodePair> = both
         .chain(only_b)
         .map(|(in_a, in_b)| {
-            let (before, after) = (self_ms(a, in_a), self_ms(b, in_b));
-            let difference_ms = Range {
-                low: after.low - before.high,
-                estimate: after.estimate - before.estimate,
-                high: after.high - before.low,
-            };
-            let has_other_rows = in_a.zip(in_b).is_some_and(|(in_a, in_b)| a[in_a].rows != b[in_b].rows);
+            let difference_ms = self_ms(b, in_b).minus(self_ms(a, in_a));
+            let has_other_rows = in_a.zip(in_b).is_some_and(|(in_a, in_b)| {
+                (a[in_a].rows - b[in_b].rows).abs() > a[in_a].rows_error + b[in_b].rows_error
+            });
             NodePair { a: in_a, b: in_b, difference_ms, has_other_rows }
         })
         .collect();
@@ -265,8 +347,19 @@ fn pairs(a: &[ComparedNode], b: &[ComparedNode]) -> Vec<NodePair> {
     pairs
 }
 
+/// Returns the table in a node's name, without its alias: `t` of `Index Scan using i on t x`.
+fn relation(title: &str) -> Option<&str> {
+    let (_, relation) = title.rsplit_once(" on ")?;
+    let end = match relation.strip_prefix('"') {
+        Some(quoted) => quoted.find('"')? + 2,
+        None => relation.find(' ').unwrap_or(relation.len()),
+    };
+    Some(&relation[..end])
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::runs::MOST_ROUNDS;
     use super::*;
 
     fn node(path: &str, title: &str, rows: f64, ms: f64) -> ComparedNode {
@@ -290,7 +383,7 @@ mod tests {
         let b = [
             node("0", "Nested Loop", 5.0, 1.0),
             node("0.0", "Seq Scan on u", 5.0, 2.0),
-            node("0.1", "Index Scan using i on t", 5.0, 3.0),
+            node("0.1", "Index Scan using i on t x", 5.0, 3.0),
         ];
         let expected = [(Some(0), Some(0)), (Some(2), None), (Some(1), Some(2)), (Some(3), Some(1))];
         assert_eq!(found(&a, &b), expected);
@@ -299,6 +392,29 @@ mod tests {
             |rows: [f64; 2]| [node("0.0", "Seq Scan on t", rows[0], 1.0), node("0.1", "Seq Scan on t", rows[1], 1.0)];
         assert_eq!(found(&twice([1.0, 2.0]), &twice([1.0, 3.0])), [(Some(1), Some(1)), (Some(0), Some(0))]);
         assert_eq!(found(&[], &b).len(), 3);
+        let names = ["Seq Scan on t x", "Scan on \"We ird\" w", "CTE c: Seq Scan on t", "Sort"].map(relation);
+        assert_eq!(names, [Some("t"), Some("\"We ird\""), Some("t"), None]);
+    }
+
+    #[test]
+    fn rounded_rows_are_the_same() {
+        let rounded = |rows: f64, rows_error: f64| ComparedNode { rows_error, ..node("0", "Sort", rows, 1.0) };
+        let differ = |a: ComparedNode, b: ComparedNode| pairs(&[a], &[b])[0].has_other_rows;
+        assert!(!differ(rounded(50_000.0, 0.0), rounded(50_001.0, 1.5)));
+        assert!(!differ(rounded(0.0, 5000.0), rounded(2000.0, 0.0)));
+        assert!(differ(rounded(50_000.0, 0.0), rounded(50_002.0, 1.5)));
+    }
+
+    /// In a round, each statement runs twice without EXPLAIN. The warm-up is one more run.
+    #[test]
+    fn the_documented_number_of_runs_is_correct() {
+        let runs = 1 + 2 * MOST_ROUNDS as usize + LEAST_ROUNDS;
+        let sentence = format!("each of the two statements runs up to {runs} times");
+        let help = include_str!("../../command/explain.rs");
+        for text in [help, include_str!("../../../../../docs/touches.md")] {
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(words.contains(&sentence), "{sentence}");
+        }
     }
 
     #[test]

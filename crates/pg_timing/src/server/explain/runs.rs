@@ -5,7 +5,7 @@
 
 use super::script::explain_analyze;
 use super::session::{Baseline, RunSession};
-use super::subject::Subject;
+use super::subject::{PLAN_CHANGES, SAME_PLAN, Subject};
 use crate::error::{Error, require};
 use crate::human::duration;
 use crate::plan::Plan;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Fewer rounds give no interval.
 pub const LEAST_ROUNDS: usize = LOOKS[0];
 /// Most rounds in the default time of 20 s. A statement with outside effects repeats them in each run.
-const MOST_ROUNDS: f64 = 40.0;
+pub const MOST_ROUNDS: f64 = 40.0;
 const DEFAULT_TIME: Duration = Duration::from_secs(20);
 const ROUND_TRIPS: usize = 15;
 const ROUND_TRIPS_OF_A_ROUND: usize = 5;
@@ -195,8 +195,7 @@ pub fn runs(
 /// Returns the plan, or an error if it differs from the plans of the other runs: only equal plans can be compared.
 pub fn checked(known: &[Plan], plan: Plan) -> Result<Plan, Error> {
     let is_same = known.first().is_none_or(|first| first.shape == plan.shape);
-    let hint = "only runs of the same plan can be compared: run ANALYZE on the tables, or wait for autovacuum";
-    require(is_same, "the plan changes from run to run", hint).map(|()| plan)
+    require(is_same, PLAN_CHANGES, SAME_PLAN).map(|()| plan)
 }
 
 /// Returns the time of an empty statement.

@@ -100,7 +100,6 @@ impl Script {
         let line = format!("SET {}", setting.trim());
         require(statements(&line).len() == 1, "there are several statements", "give one setting: NAME = VALUE")?;
         self.settings.push(Setting::new(&line)?);
-        self.text = format!("{line};\n{}", self.text);
         Ok(self)
     }
 

@@ -91,10 +91,9 @@ impl<'a> RunSession<'a> {
         let most = self.options.limit;
         // These statements take microseconds: the user's timeout already applies to some of them.
         self.execute(&own_sql::begin("READ ONLY"))?;
-        for setting in settings.iter().filter(|setting| setting.name == STATEMENT_TIMEOUT) {
-            self.execute(&setting.sql)?;
-        }
-        let timeout = self.run(&format!("SHOW {MARK} statement_timeout"));
+        let mut limits = settings.iter().filter(|setting| setting.name == STATEMENT_TIMEOUT);
+        let limited = limits.try_for_each(|setting| self.execute(&setting.sql));
+        let timeout = limited.and_then(|()| self.run(&format!("SHOW {MARK} statement_timeout")));
         let timeout = self.connection.roll_back(timeout)?;
         let timeout = timeout.value().and_then(|shown| humantime::parse_duration(shown).ok());
         let limit = timeout.filter(|timeout| !timeout.is_zero()).map_or(most, |timeout| timeout.min(most));

@@ -20,6 +20,9 @@ pub const NAMES_OF_B: Names = ["pg_timing_statement_b", "pg_timing_baseline_b"];
 
 /// A plan without ANALYZE runs nothing.
 const PLAN: &str = "FORMAT JSON";
+pub const PLAN_CHANGES: &str = "the plan changes from run to run";
+pub const SAME_PLAN: &str =
+    "only runs of the same plan can be compared: run ANALYZE on the tables, or wait for autovacuum";
 const PLAN_WITH_TIME: &str = "SUMMARY, FORMAT JSON";
 
 /// The statement of a measurement. Its parts exist on the server after [`Subject::prepare`].
@@ -35,9 +38,17 @@ pub struct Subject {
     pub skips_rows: bool,
     /// each run of the baseline plans the statement
     pub is_planned: bool,
+    /// structure of its plan
+    pub shape: String,
 }
 
 impl Subject {
+    /// Returns an error if the server has another plan now.
+    pub fn check_plan(&self, session: &mut RunSession) -> Result<(), Error> {
+        let plan = session.plan_of(&explain(PLAN, &self.explained))?;
+        require(plan.plan.shape() == self.shape, PLAN_CHANGES, SAME_PLAN)
+    }
+
     /// Runs the statement without EXPLAIN.
     pub fn run(&self, session: &mut RunSession, round_trip_ms: f64) -> Result<Baseline, Error> {
         let planning = self.is_planned.then(|| explain(PLAN_WITH_TIME, &self.baseline));
@@ -58,7 +69,7 @@ impl Subject {
             session.prepare(Whose::Users, statement_name, &script.prepare_as(statement_name, &script.query))?;
             subject.baseline = execute(statement_name);
         }
-        session.connection.hides_statements |= values.is_some();
+        session.connection.hides_statements = values.is_some();
         subject.explained = if values.is_some() { execute(statement_name) } else { script.query.clone() };
         let explain_plan = explain(PLAN, &subject.explained);
         let mut plan = session.plan_of(&explain_plan)?;
@@ -68,11 +79,11 @@ impl Subject {
             plan = session.plan_of(&explain_plan)?;
         }
         subject.is_planned = script.is_create() || subject.plan_mode == Some(CUSTOM);
+        subject.shape = plan.plan.shape();
         if script.may_store_rows() {
             return Ok(subject);
         }
         // The baseline must send no rows, if a statement without output has the same plan.
-        let shape = plan.plan.shape();
         for query in script.without_output() {
             if session.prepare(Whose::Users, baseline_name, &script.prepare_as(baseline_name, &query)).is_err() {
                 continue;
@@ -80,7 +91,7 @@ impl Subject {
             let wrapped = explain(PLAN, &execute(baseline_name));
             let mode = has_parameters.then(|| session.plan_mode_of(&wrapped, baseline_name).ok()).flatten();
             // The OFFSET adds a Limit node. Below it, the plan must stay the same.
-            let is_same = |plan: Explained| plan.plan.plans.iter().any(|below| below.shape() == shape);
+            let is_same = |plan: Explained| plan.plan.plans.iter().any(|below| below.shape() == subject.shape);
             if mode == subject.plan_mode && session.plan_of(&wrapped).is_ok_and(is_same) {
                 (subject.baseline, subject.skips_rows) = (execute(baseline_name), true);
                 return Ok(subject);
