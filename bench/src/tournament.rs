@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn a_sleep_takes_three_rounds() {
         for seed in 0..CASES {
-            let session = session(seed, 200.0, Kind::Sleeps);
+            let session = session(seed, 200.0, Kind::Sleeps, None);
             assert!(session.rounds.len() == 3 && session.ratio.high < 1.02, "{:?}", session.ratio);
         }
     }
