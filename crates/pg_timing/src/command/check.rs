@@ -102,12 +102,11 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     match (arguments.nagios, arguments.format) {
         (true, _) => print(&document::nagios::check(&report, &thresholds))?,
         (false, Format::Text) => {
-            let document = document::host::document(&report);
             // The captured figures need no second measurement.
             let root = arguments.root.as_deref().or(arguments.capture.as_deref());
             let paths = [(" --root ", root), (" --kernel-log ", arguments.kernel_log.as_deref())];
             let command = with_details(if arguments.long { "check --long" } else { "check" }, &paths);
-            show(&if arguments.details { document } else { document.brief(&command) })?;
+            show(&document::host::document(&report, (!arguments.details).then_some(&command)))?;
         }
         (false, Format::Json) => print(&crate::json::json(&report))?,
     }

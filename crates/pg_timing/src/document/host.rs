@@ -13,23 +13,33 @@ use std::collections::BTreeSet;
 /// The columns of the names beside facts.
 const NAMES: usize = 11;
 
-pub fn document(report: &Report) -> Document {
+/// Returns the document. If `details` is a command, it names that one instead of the details.
+pub fn document(report: &Report, details: Option<&str>) -> Document {
+    let is_brief = details.is_some();
     let alarms = alarms(report);
-    let verdict = verdict(report);
+    let has_risks = alarms.iter().any(|(finding, _)| finding.fix.iter().any(|fix| fix.risk.is_some()));
+    let left_out = if has_risks { "details and risks" } else { "details" };
+    let details = details.map_or(String::new(), |command| format!("{left_out}: {command}"));
+    let alarm = |(finding, consequences)| match is_brief {
+        true => Block::Finding(brief(finding), Vec::new()),
+        false => Block::Finding(finding, consequences),
+    };
+    let alarms: Vec<Block> = alarms.into_iter().map(alarm).collect();
+    let verdict = verdict(report, is_brief);
     let stopped = interrupted(report).map(Block::Text);
     let mut first = vec![Block::Text(measured(report)), verdict.clone()];
     first.extend(stopped.clone());
     first.push(Block::Part("Findings", alarms.clone()));
-    let mut blocks = vec![Block::Page(first), Block::Part("Clocks", clocks(report))];
-    let mut counter = vec![facts(|is_brief| counter(report, is_brief))];
+    let mut blocks = vec![Block::Page(first), Block::Part("Clocks", clocks(report, is_brief))];
+    let mut counter = vec![Block::Facts(Facts::new(NAMES, counter(report, is_brief)))];
     counter.extend(skew_table(&report.cpus.skew).map(|table| Block::Page(vec![Block::Table(table)])));
     blocks.push(Block::Part("Counter and CPUs", counter));
-    blocks.extend(kernel_log(report));
+    blocks.extend(kernel_log(report, is_brief));
     let unknown: Vec<&str> = not_determined(report).map(|finding| finding.id.as_str()).collect();
     let unknown = (!unknown.is_empty()).then(|| ("not determined:", unknown.join(", ")));
     // The verdict is the last block on the screen, where the shell's prompt is.
     let unknown = Block::Facts(Facts::new(0, unknown).dim());
-    let last = alarms.into_iter().chain([unknown, Block::Details(String::new()), verdict]).chain(stopped);
+    let last = alarms.into_iter().chain([unknown, Block::Details(details), verdict]).chain(stopped);
     blocks.extend([all_checks(report), Block::Screen(last.collect())]);
     Document::named(name(report), host_facts(report).join(", ")).with(blocks)
 }
@@ -67,21 +77,13 @@ fn host_facts(report: &Report) -> Vec<String> {
     facts.filter(|fact| !fact.is_empty()).collect()
 }
 
-/// Returns facts, which `make` returns with and without details.
-fn facts(make: impl Fn(bool) -> Vec<(&'static str, String)>) -> Block {
-    let [all, brief] = [make(false), make(true)];
-    let is_same = all == brief;
-    let [all, brief] = [all, brief].map(|facts| Block::Facts(Facts::new(NAMES, facts)));
-    if is_same { all } else { Block::detailed(all, brief) }
-}
-
 /// Returns the verdict. Without details, it does not repeat what the findings above it say.
-fn verdict(report: &Report) -> Block {
-    let mut brief = report.verdict.clone();
-    for said in report.findings.iter().map(|finding| format!(". {}.", capital(&finding.summary))) {
-        brief.summary = brief.summary.replacen(&said, ".", 1);
+fn verdict(report: &Report, is_brief: bool) -> Block {
+    let mut verdict = report.verdict.clone();
+    for finding in report.findings.iter().filter(|_| is_brief) {
+        verdict.summary = verdict.summary.replacen(&format!(". {}.", capital(&finding.summary)), ".", 1);
     }
-    Block::detailed(Block::from(&report.verdict), Block::from(&brief))
+    Block::from(&verdict)
 }
 
 fn interrupted(report: &Report) -> Option<String> {
@@ -102,32 +104,31 @@ fn measured(report: &Report) -> String {
     format!("measured for {seconds:.1} s{on}")
 }
 
-/// Returns the warnings and critical findings. A fix of several findings is shown once. The consequences of a demoted TSC
-/// belong to its finding.
-fn alarms(report: &Report) -> Vec<Block> {
+/// Returns the warnings and critical findings, each with its consequences: those of a demoted TSC belong to its finding. A fix
+/// of several findings is shown once.
+fn alarms(report: &Report) -> Vec<(Finding, Vec<Finding>)> {
     let alarms: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= Severity::Warning).collect();
     let demoted = alarms.iter().any(|f| f.id == finding_id::TSC_DEMOTED);
     let is_consequence = |f: &&Finding| demoted && finding_id::CONSEQUENCES_OF_TSC_DEMOTED.contains(&f.id.as_str());
     let (consequences, shown): (Vec<&Finding>, Vec<&Finding>) = alarms.into_iter().partition(is_consequence);
     let mut fixes: Vec<Fix> = Vec::new();
-    let block = |finding: &Finding| {
+    let alarm = |finding: &Finding| {
         let mut finding = finding.clone();
         finding.fix.retain(|fix| !fixes.contains(fix));
         fixes.extend_from_slice(&finding.fix);
         let below = consequences.iter().filter(|_| finding.id == finding_id::TSC_DEMOTED);
         let below = below.map(|finding| (*finding).clone()).collect();
-        let brief = Block::Finding(brief(&finding), Vec::new());
-        Block::detailed(Block::Finding(finding, below), brief)
+        (finding, below)
     };
-    shown.into_iter().map(block).collect()
+    shown.into_iter().map(alarm).collect()
 }
 
 /// Returns a finding without its reason, its risks and all evidence but the first, which is the most convincing.
-fn brief(finding: &Finding) -> Finding {
-    let mut brief = Finding { why: String::new(), ..finding.clone() };
-    brief.evidence.truncate(1);
-    brief.fix.iter_mut().for_each(|fix| fix.risk = None);
-    brief
+fn brief(mut finding: Finding) -> Finding {
+    finding.why.clear();
+    finding.evidence.truncate(1);
+    finding.fix.iter_mut().for_each(|fix| fix.risk = None);
+    finding
 }
 
 /// Returns the checks that were not possible. An output of pg_test_timing has too little for most of them.
@@ -155,7 +156,7 @@ fn all_checks(report: &Report) -> Block {
 pub const MAIN: &[&str] = &[SYSTEM, "rdtscp", "rdtsc", "isb_cntvct", "cntvct"];
 
 /// Returns the table of clocks and their histograms.
-fn clocks(report: &Report) -> Vec<Block> {
+fn clocks(report: &Report, is_brief: bool) -> Vec<Block> {
     if report.clocks.is_empty() {
         return Vec::new();
     }
@@ -166,12 +167,10 @@ fn clocks(report: &Report) -> Vec<Block> {
     let rows: Vec<Row> = main.iter().map(|clock| if is_output { loop_row(clock) } else { row(clock) }).collect();
     let also: Vec<String> = others.iter().filter_map(|clock| other_clock(clock)).collect();
     let mut table = Table { name: "clocks".into(), columns: heads.map(Column::left).into(), rows, ..Table::default() };
-    let brief = Block::Table(table.clone());
-    let mut blocks = vec![brief.clone()];
-    if !also.is_empty() {
+    if !is_brief && !also.is_empty() {
         table.rows.push(Row { is_dim: true, ..Row::wide("also", also.join(", ")) });
-        blocks = vec![Block::detailed(Block::Table(table), brief)];
     }
+    let mut blocks = vec![Block::Table(table)];
     blocks.extend(Histogram::all(&main, &report.clocks));
     if let Some(pictures) = Histogram::all(&others, &report.clocks) {
         blocks.push(Block::Folded("clocks that PostgreSQL does not read".into(), vec![pictures]));
@@ -350,7 +349,7 @@ fn offset(skew: &Skew) -> String {
 const READ_LOG: &str = "sudo dmesg | pg_timing check --kernel-log -";
 
 /// Returns what the kernel log says about clocks: the messages that matter, or a summary. JSON has all messages.
-fn kernel_log(report: &Report) -> Option<Block> {
+fn kernel_log(report: &Report, is_brief: bool) -> Option<Block> {
     let kernel = match report.kernel.get() {
         Ok(kernel) => kernel,
         Err(why) => {
@@ -366,24 +365,21 @@ fn kernel_log(report: &Report) -> Option<Block> {
     let messages = important(&kernel.messages);
     let summary = other.or_else(|| messages.is_empty().then(|| summary(report, kernel)));
     let first_fault = messages.iter().find(|message| message.level == MessageLevel::Fault);
-    let all = |is_brief| {
-        // The first fault explains the messages after it.
-        let shown = first_fault.filter(|_| is_brief).map_or(messages.as_slice(), std::slice::from_ref);
-        let mut facts: Vec<(&str, String)> = summary.iter().map(|text| ("", text.clone())).collect();
-        // Neighbors with the same meaning share it.
-        for same in shown.chunk_by(|a, b| a.meaning == b.meaning) {
-            facts.extend(same.iter().map(|message| ("", format!("{}{}", time(message), message.text))));
-            facts.extend(same.last().map(|message| ("             =", meaning(message))));
-        }
-        if let Some((name, _)) = facts.first_mut() {
-            *name = "kernel";
-        }
-        if let (Some((_, last)), others @ 1..) = (facts.last_mut(), messages.len() - shown.len()) {
-            *last += &format!(" ({others} more message{})", if others == 1 { "" } else { "s" });
-        }
-        facts
-    };
-    Some(Block::Part("Kernel log", vec![facts(all)]))
+    // The first fault explains the messages after it.
+    let shown = first_fault.filter(|_| is_brief).map_or(messages.as_slice(), std::slice::from_ref);
+    let mut facts: Vec<(&str, String)> = summary.into_iter().map(|text| ("", text)).collect();
+    // Neighbors with the same meaning share it.
+    for same in shown.chunk_by(|a, b| a.meaning == b.meaning) {
+        facts.extend(same.iter().map(|message| ("", format!("{}{}", time(message), message.text))));
+        facts.extend(same.last().map(|message| ("             =", meaning(message))));
+    }
+    if let Some((name, _)) = facts.first_mut() {
+        *name = "kernel";
+    }
+    if let (Some((_, last)), others @ 1..) = (facts.last_mut(), messages.len() - shown.len()) {
+        *last += &format!(" ({others} more message{})", if others == 1 { "" } else { "s" });
+    }
+    Some(Block::Part("Kernel log", vec![Block::Facts(Facts::new(NAMES, facts))]))
 }
 
 /// More messages do not help a reader.
@@ -446,7 +442,7 @@ mod tests {
         let main = ClockReport { name: SYSTEM.into(), ..ClockReport::default() };
         report.clocks =
             vec![main, ClockReport::unavailable("rdtsc", "denied"), ClockReport::unavailable("other", "no")];
-        let text = crate::document::text::piped(&document(&report));
+        let text = crate::document::text::piped(&document(&report, None));
         assert!(text.contains("system  -         -     -      -      -\nrdtsc   not measured: denied\n"), "{text}");
     }
 
@@ -460,13 +456,7 @@ mod tests {
             finding(finding_id::CLOCK_BACKWARD),
             finding(finding_id::CLOCK_SYSCALL),
         ];
-        let fixes = |block: &Block| match block {
-            Block::Detailed(all, _) => match &**all {
-                Block::Finding(finding, consequences) => (finding.fix.len(), consequences.len()),
-                _ => panic!(),
-            },
-            _ => panic!(),
-        };
+        let fixes = |(finding, consequences): &(Finding, Vec<Finding>)| (finding.fix.len(), consequences.len());
         assert_eq!(alarms(&report).iter().map(fixes).collect::<Vec<_>>(), [(1, 1), (0, 0)]);
     }
 

@@ -126,7 +126,6 @@ fn block(block: &Block, level: u8) -> Markup {
         Block::Folded(name, blocks) => html! { details { summary { (name) } (all(blocks, level)) } },
         Block::Page(blocks) => all(blocks, level),
         Block::Beside(blocks) => html! { div.beside { (all(blocks, level)) } },
-        Block::Detailed(all, _) => self::block(all, level),
         Block::Screen(_) | Block::Details(_) => html! {},
     }
 }

@@ -70,7 +70,6 @@ fn on_screen(blocks: &[Block]) -> Vec<&Block> {
             Block::Part(_, blocks) | Block::Screen(blocks) => on_screen(blocks),
             Block::Page(_) | Block::Folded(..) | Block::Code(_) | Block::Beside(_) => Vec::new(),
             Block::Shares(_) | Block::Histograms(_) => Vec::new(),
-            Block::Detailed(all, _) => shown(all),
             Block::Facts(facts) if facts.facts.is_empty() => Vec::new(),
             Block::Details(line) if line.is_empty() => Vec::new(),
             block => vec![block],
