@@ -255,10 +255,8 @@ pub struct ReadCosts(BTreeMap<String, Cost>);
 #[derive(Default)]
 struct Cost {
     samples: VecDeque<f64>,
-    /// the median before the cost rose, while it is risen
-    risen_from_ns: Option<f64>,
-    /// samples since it rose
-    since: usize,
+    /// while it is risen: the median before that, and the number of samples since then
+    risen: Option<(f64, usize)>,
 }
 
 impl ReadCosts {
@@ -266,7 +264,7 @@ impl ReadCosts {
     pub fn is_suspicious(&self, clocks: &[ClockReport]) -> bool {
         clocks.iter().any(|clock| {
             let known = self.0.get(&clock.name);
-            known.zip(calm_ns(clock)).is_some_and(|(known, ns)| known.risen_from_ns.is_none() && known.exceeds(ns))
+            known.zip(calm_ns(clock)).is_some_and(|(known, ns)| known.risen.is_none() && known.exceeds(ns))
         })
     }
 
@@ -295,27 +293,25 @@ impl Cost {
 
     /// Adds the cost of a sample. Returns the event, if there is one.
     fn update(&mut self, ns: f64, name: &str) -> Option<(EventKind, String)> {
-        let (now, median) = (duration(ns), self.median());
-        let event = match (self.risen_from_ns, self.exceeds(ns)) {
-            (None, true) => {
-                (self.risen_from_ns, self.since) = (Some(median), 0);
-                let before = duration(median);
-                Some((EventKind::ReadCostRose, format!("one read of clock {name} takes {now} instead of {before}")))
+        let (now, is_risen, before) = (duration(ns), self.exceeds(ns), self.risen);
+        self.risen = is_risen.then(|| before.map_or((self.median(), 1), |(from_ns, samples)| (from_ns, samples + 1)));
+        // A cost that stays is the new normal.
+        if self.risen.is_some_and(|(_, samples)| samples > NOISE_SAMPLES) {
+            *self = Cost::default();
+        }
+        let event = match (before, self.risen) {
+            (None, Some((from_ns, _))) => {
+                let from = duration(from_ns);
+                Some((EventKind::ReadCostRose, format!("one read of clock {name} takes {now} instead of {from}")))
             }
-            (Some(from_ns), false) => {
-                self.risen_from_ns = None;
-                let before = duration(from_ns);
-                let summary = format!("one read of clock {name} takes {now}; before the rise it took {before}");
+            (Some((from_ns, _)), None) if !is_risen => {
+                let summary =
+                    format!("one read of clock {name} takes {now}; before the rise it took {}", duration(from_ns));
                 Some((EventKind::ReadCostFell, summary))
             }
             _ => None,
         };
-        self.since += 1;
-        // A cost that stays is the new normal.
-        if self.risen_from_ns.is_some() && self.since > NOISE_SAMPLES {
-            *self = Cost::default();
-        }
-        if self.risen_from_ns.is_none() {
+        if self.risen.is_none() {
             self.samples.push_back(ns);
         }
         if self.samples.len() > NOISE_SAMPLES {

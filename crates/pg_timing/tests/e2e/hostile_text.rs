@@ -76,7 +76,8 @@ fn each_text_of_a_host_report_is_escaped() {
     for host in fixtures("hosts") {
         let root = fixture("hosts").join(host);
         let (_, report, _) = run(pg_timing().args(["--format", "json", "--root"]).arg(root));
-        replaced += assert_each_text_is_escaped(&json(&report), |report| screen(&document::host::document(report, None)));
+        replaced +=
+            assert_each_text_is_escaped(&json(&report), |report| screen(&document::host::document(report, None)));
         assert_each_text_is_escaped(&json(&report), |report| document::nagios::check(report, &Thresholds::default()));
         let page = |report: &Report| {
             let document = Document::Host(Box::new(report.clone()));
