@@ -4,12 +4,11 @@ use super::{
     Activity, ClockReport, Clocksource, Cpus, Demoted, Drift, Fact, Finding, HostFacts, KernelReport, SYSTEM, Skew,
     TscReport, Verdict,
 };
-use crate::json::possible;
+use crate::json::{JsonSchema, possible};
 use serde::{Deserialize, Serialize};
 
 /// The source of the figures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// measured on this host
@@ -22,8 +21,7 @@ pub enum Origin {
 }
 
 /// The report of a host check. Another version may have written it: missing facts are unavailable, and missing figures are 0.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Report {
     /// version of this JSON format
@@ -59,8 +57,7 @@ pub struct Report {
 }
 
 /// The read costs in ns above which `clock-slow` warns, and is critical.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReadCostLimits {
     pub warning: f64,
     pub critical: f64,
@@ -82,7 +79,6 @@ impl Report {
             schema_version: 1,
             version: env!("CARGO_PKG_VERSION").into(),
             origin,
-            host: HostFacts::unavailable(why),
             tsc: TscReport::unavailable(why),
             cpus: Cpus { skew_unavailable: Some(why.into()), ..Cpus::default() },
             clocksource: Clocksource { current: Fact::unavailable(why), ..Clocksource::default() },
