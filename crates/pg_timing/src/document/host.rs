@@ -143,12 +143,8 @@ fn all_checks(report: &Report) -> Block {
         let result = Cell { severity: Some(finding.severity), ..finding.severity.word().into() };
         Row::new([finding.id.as_str().into(), result, finding.summary.as_str().into()])
     };
-    let checks = Table {
-        name: "all checks".into(),
-        columns: ["check", "result", "summary"].map(Column::left).into(),
-        rows: report.findings.iter().map(row).collect(),
-        ..Table::default()
-    };
+    let heads = ["check", "result", "summary"];
+    let checks = Table::new("all checks", heads.map(Column::left), report.findings.iter().map(row));
     Block::Folded(format!("all {} checks", report.findings.len()), vec![Block::Table(checks)])
 }
 
@@ -164,13 +160,10 @@ fn clocks(report: &Report, is_brief: bool) -> Vec<Block> {
     let is_main = |clock: &&ClockReport| is_output || MAIN.contains(&clock.name.as_str()) || clock.backward_steps > 0;
     let (main, others): (Vec<&ClockReport>, Vec<&ClockReport>) = report.clocks.iter().partition(is_main);
     let heads = ["clock", "one read", "step", "99.9%", "worst", "went back", "access"];
-    let rows: Vec<Row> = main.iter().map(|clock| if is_output { loop_row(clock) } else { row(clock) }).collect();
+    let rows = main.iter().map(|clock| if is_output { loop_row(clock) } else { row(clock) });
     let also: Vec<String> = others.iter().filter_map(|clock| other_clock(clock)).collect();
-    let mut table = Table { name: "clocks".into(), columns: heads.map(Column::left).into(), rows, ..Table::default() };
-    if !is_brief && !also.is_empty() {
-        table.rows.push(Row { is_dim: true, ..Row::wide("also", also.join(", ")) });
-    }
-    let mut blocks = vec![Block::Table(table)];
+    let also = (!is_brief && !also.is_empty()).then(|| Row::wide("also", also.join(", ")));
+    let mut blocks = vec![Block::Table(Table::new("clocks", heads.map(Column::left), rows.chain(also)))];
     blocks.extend(Histogram::all(&main, &report.clocks));
     if let Some(pictures) = Histogram::all(&others, &report.clocks) {
         blocks.push(Block::Folded("clocks that PostgreSQL does not read".into(), vec![pictures]));
@@ -329,14 +322,11 @@ fn skew_table(skew: &[Skew]) -> Option<Table> {
         let name = format!("{} and {}", pair.0, pair.1);
         Row::new([name].into_iter().chain(clocks.iter().map(|clock| cell(pair, clock))))
     };
-    (!skew.is_empty()).then(|| Table {
-        name: "offsets between CPUs".into(),
-        columns: ["CPUs"].into_iter().chain(clocks.iter().copied()).map(Column::left).collect(),
-        rows: pairs.iter().map(row).collect(),
-        note: "Bounds of the second CPU's reading minus the first CPU's reading at the same instant. The clocks agree if the \
-               bounds include zero."
-            .into(),
-    })
+    const NOTE: &str = "Bounds of the second CPU's reading minus the first CPU's reading at the same instant. The clocks agree \
+        if the bounds include zero.";
+    let columns = ["CPUs"].into_iter().chain(clocks.iter().copied()).map(Column::left);
+    let table = Table::new("offsets between CPUs", columns, pairs.iter().map(row));
+    (!skew.is_empty()).then_some(Table { note: NOTE.into(), ..table })
 }
 
 fn offset(skew: &Skew) -> String {

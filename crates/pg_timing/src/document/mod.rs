@@ -133,6 +133,13 @@ pub struct Table {
     pub note: String,
 }
 
+impl Table {
+    pub fn new(name: &str, columns: impl IntoIterator<Item = Column>, rows: impl IntoIterator<Item = Row>) -> Table {
+        let (columns, rows) = (columns.into_iter().collect(), rows.into_iter().collect());
+        Table { name: name.into(), columns, rows, note: String::new() }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Column {
     pub head: String,
@@ -185,7 +192,6 @@ pub struct Row {
     pub cells: Vec<Cell>,
     /// the second cell takes all columns but the first
     pub is_wide: bool,
-    pub is_dim: bool,
     pub is_bold: bool,
 }
 

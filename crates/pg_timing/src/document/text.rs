@@ -207,8 +207,7 @@ impl Screen {
 
     fn wide_row(&mut self, row: &Row, name_width: usize) {
         let [name, text] = [0, 1].map(|nth| row.cells.get(nth).map_or("", |cell| cell.text.as_str()));
-        let lines = self.lines(&format!("{}{GAP}", left(&self.safe(name), name_width)), text);
-        self.text += &if row.is_dim { format!("{DIM}{lines}{DIM:#}") } else { lines };
+        self.wrapped(&format!("{}{GAP}", left(&self.safe(name), name_width)), text);
     }
 
     fn row(&mut self, row: &Row, cells: &[String], grid: &Grid) {

@@ -23,6 +23,12 @@ impl Events {
         self.0.last_mut().expect("one was added")
     }
 
+    /// Adds an event about a finding.
+    fn finding(&mut self, finding: &Finding, event: EventKind, summary: String) {
+        let event = self.add(event, summary);
+        (event.subject, event.severity) = (Some(finding.id.clone()), Some(finding.severity));
+    }
+
     /// Adds an event about a clock or a collector.
     pub fn about(&mut self, subject: &str, event: EventKind, value: Option<f64>, summary: String) {
         let event = self.add(event, summary);
@@ -207,12 +213,13 @@ fn update_finding(known: &mut WatchedFinding, now: &mut Finding, events: &mut Ev
             return;
         }
         (known.calm, known.since_fall) = (0, 0);
-        if now.severity.is_alarm() {
-            appeared(events, now);
-        } else {
-            let change = if now.severity == Severity::Unknown { "not determined any more" } else { "cleared" };
-            let event = events.add(EventKind::FindingCleared, format!("{change}: {}", known.finding.summary));
-            (event.subject, event.severity) = (Some(now.id.clone()), Some(now.severity));
+        let before = &known.finding.summary;
+        match now.severity {
+            Severity::Unknown => {
+                events.finding(now, EventKind::FindingCleared, format!("not determined any more: {before}"))
+            }
+            Severity::Ok => events.finding(now, EventKind::FindingCleared, format!("cleared: {before}")),
+            _ => events.finding(now, EventKind::FindingAppeared, now.summary.clone()),
         }
     } else if now.severity.is_alarm() {
         if now.severity > known.finding.severity {
@@ -221,7 +228,7 @@ fn update_finding(known: &mut WatchedFinding, now: &mut Finding, events: &mut Ev
             }
             known.needed =
                 if known.since_fall < SOON { (2 * known.needed).min(MAX_CALM_SAMPLES) } else { CALM_SAMPLES };
-            appeared(events, now);
+            events.finding(now, EventKind::FindingAppeared, now.summary.clone());
         }
         known.calm = 0;
     }
@@ -229,11 +236,6 @@ fn update_finding(known: &mut WatchedFinding, now: &mut Finding, events: &mut Ev
         known.since = events.1;
     }
     known.finding.clone_from(now);
-}
-
-fn appeared(events: &mut Events, finding: &Finding) {
-    let event = events.add(EventKind::FindingAppeared, &finding.summary);
-    (event.subject, event.severity) = (Some(finding.id.clone()), Some(finding.severity));
 }
 
 /// The number of samples whose costs are the noise: one hour by default.

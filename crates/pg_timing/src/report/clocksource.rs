@@ -2,14 +2,16 @@
 
 use super::{ClockReport, HostFacts};
 
+type Text = &'static str;
+
 /// One kind of clock source.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ClocksourceTraits {
     /// the kernels' names: Linux's first
-    names: &'static [&'static str],
-    pub what: &'static str,
+    names: &'static [Text],
+    pub what: Text,
     /// typical cost of one read, by the fastest access path of this clock source
-    pub read: &'static str,
+    pub read: Text,
     /// the vDSO can read it without a system call, at least with some hypervisors and kernel versions
     pub has_vdso: bool,
     pub grade: Grade,
@@ -29,13 +31,7 @@ pub enum Grade {
     Coarse,
 }
 
-const fn of(
-    names: &'static [&'static str],
-    what: &'static str,
-    read: &'static str,
-    has_vdso: bool,
-    grade: Grade,
-) -> ClocksourceTraits {
+const fn of(names: &'static [Text], what: Text, read: Text, has_vdso: bool, grade: Grade) -> ClocksourceTraits {
     ClocksourceTraits { names, what, read, has_vdso, grade }
 }
 
