@@ -19,6 +19,7 @@ pub fn document(report: &Report, details: Option<&str>) -> Document {
     let alarms = alarms(report);
     let has_risks = alarms.iter().any(|(finding, _)| finding.fix.iter().any(|fix| fix.risk.is_some()));
     let left_out = if has_risks { "details and risks" } else { "details" };
+    let details = details.filter(|_| !alarms.is_empty() || has_details(report));
     let details = details.map_or(String::new(), |command| format!("{left_out}: {command}"));
     let alarm = |(finding, consequences)| match is_brief {
         true => Block::Finding(brief(finding), Vec::new()),
@@ -42,6 +43,13 @@ pub fn document(report: &Report, details: Option<&str>) -> Document {
     let last = alarms.into_iter().chain([unknown, Block::Details(details), verdict]).chain(stopped);
     blocks.extend([all_checks(report), Block::Screen(last.collect())]);
     Document::named(name(report), host_facts(report).join(", ")).with(blocks)
+}
+
+/// Returns whether a short document leaves out more than the details of alarms.
+fn has_details(report: &Report) -> bool {
+    let messages = report.kernel.known().map_or(Vec::new(), |kernel| important(&kernel.messages));
+    let has_messages = messages.len() > 1 && messages.iter().any(|message| message.level == MessageLevel::Fault);
+    has_messages || other_clocks(report).next().is_some() || counter(report, true) != counter(report, false)
 }
 
 /// Returns the host's name, or what the report is about.
@@ -151,17 +159,21 @@ fn all_checks(report: &Report) -> Block {
 /// The clocks with a row of their own: PostgreSQL's clock, and the counter's read instructions.
 pub const MAIN: &[&str] = &[SYSTEM, "rdtscp", "rdtsc", "isb_cntvct", "cntvct"];
 
+fn is_main(report: &Report, clock: &ClockReport) -> bool {
+    report.origin == Origin::PgTestTiming || MAIN.contains(&clock.name.as_str()) || clock.backward_steps > 0
+}
+
 /// Returns the table of clocks and their histograms.
 fn clocks(report: &Report, is_brief: bool) -> Vec<Block> {
     if report.clocks.is_empty() {
         return Vec::new();
     }
     let is_output = report.origin == Origin::PgTestTiming;
-    let is_main = |clock: &&ClockReport| is_output || MAIN.contains(&clock.name.as_str()) || clock.backward_steps > 0;
-    let (main, others): (Vec<&ClockReport>, Vec<&ClockReport>) = report.clocks.iter().partition(is_main);
+    let (main, others): (Vec<&ClockReport>, Vec<&ClockReport>) =
+        report.clocks.iter().partition(|clock| is_main(report, clock));
     let heads = ["clock", "one read", "step", "99.9%", "worst", "went back", "access"];
     let rows = main.iter().map(|clock| if is_output { loop_row(clock) } else { row(clock) });
-    let also: Vec<String> = others.iter().filter_map(|clock| other_clock(clock)).collect();
+    let also: Vec<String> = other_clocks(report).collect();
     let also = (!is_brief && !also.is_empty()).then(|| Row::wide("also", also.join(", ")));
     let mut blocks = vec![Block::Table(Table::new("clocks", heads.map(Column::left), rows.chain(also)))];
     blocks.extend(Histogram::all(&main, &report.clocks));
@@ -214,13 +226,16 @@ fn loop_row(clock: &ClockReport) -> Row {
     Row::wide(&clock.name, parts.join("; "))
 }
 
-/// Returns the figures of a clock that PostgreSQL does not read.
-fn other_clock(clock: &ClockReport) -> Option<String> {
+/// Returns the figures of the clocks that PostgreSQL does not read.
+fn other_clocks(report: &Report) -> impl Iterator<Item = String> {
     /// A smaller step does not matter for such a clock.
     const COARSE_NS: f64 = 1000.0;
-    let step = clock.granularity_ns.filter(|step| *step >= COARSE_NS);
-    let step = step.map(|step| format!(" in steps of {}", duration(step))).unwrap_or_default();
-    Some(format!("{} {}{step}", clock.name, duration(clock.read_ns?)))
+    let figures = |clock: &ClockReport| {
+        let step = clock.granularity_ns.filter(|step| *step >= COARSE_NS);
+        let step = step.map(|step| format!(" in steps of {}", duration(step))).unwrap_or_default();
+        Some(format!("{} {}{step}", clock.name, duration(clock.read_ns?)))
+    };
+    report.clocks.iter().filter(|clock| !is_main(report, clock)).filter_map(figures)
 }
 
 /// Returns the read cost with its spread.

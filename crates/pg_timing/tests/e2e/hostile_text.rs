@@ -112,7 +112,7 @@ fn each_text_of_an_advise_report_is_escaped() {
     let report = serde_json::json!({
         "schema_version": 1, "version": "0", "server_version": "18.6", "server": "db", "window_s": 10.0,
         "interrupted": false, "read": {"ns": 20.0, "low_ns": 19.0, "high_ns": 21.0, "clock": "system", "how": "measured"},
-        "settings": [setting], "verdict": {"severity": "ok", "summary": "fine"}, "not_seen": ["triggers"],
+        "settings": [setting], "findings": [], "verdict": {"severity": "ok", "summary": "fine"}, "not_seen": ["triggers"],
     });
     let text = |report: &AdviseReport| screen(&document::advise::document(report));
     assert!(assert_each_text_is_escaped(&report, text) > 10);
