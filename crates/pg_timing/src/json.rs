@@ -1,10 +1,6 @@
 //! JSON output, and JSON from files.
 
 use crate::escape::is_unsafe;
-#[cfg(not(test))]
-pub use json_schema::JsonSchema;
-#[cfg(test)]
-pub use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -17,14 +17,14 @@
 //! inequality): each early look has 1%, and the last one has the rest. The printed interval contains this. The first look, after
 //! three rounds, is for statements whose rounds agree nearly exactly, like one that sleeps.
 
-use crate::json::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Add;
 
 /// An estimate with its interval. In a live run it is a 95% interval: in 95 of 100 cases, the true value is between
 /// `low` and `high`. For a captured plan, the interval contained the true value for 92 of 100 test statements. Only
 /// `calls` and `clock_share` of a captured plan are bounds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Range {
     pub low: f64,
     pub estimate: f64,

@@ -4,11 +4,12 @@ use super::{
     Activity, ClockReport, Clocksource, Cpus, Demoted, Drift, Fact, Finding, HostFacts, KernelReport, SYSTEM, Skew,
     TscReport, Verdict,
 };
-use crate::json::{JsonSchema, possible};
+use crate::json::possible;
 use serde::{Deserialize, Serialize};
 
 /// The source of the figures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// measured on this host
@@ -21,7 +22,8 @@ pub enum Origin {
 }
 
 /// The report of a host check. Another version may have written it: missing facts are unavailable, and missing figures are 0.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Report {
     /// version of this JSON format
@@ -57,7 +59,8 @@ pub struct Report {
 }
 
 /// The read costs in ns above which `clock-slow` warns, and is critical.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReadCostLimits {
     pub warning: f64,
     pub critical: f64,
@@ -79,6 +82,7 @@ impl Report {
             schema_version: 1,
             version: env!("CARGO_PKG_VERSION").into(),
             origin,
+            host: HostFacts::unavailable(why),
             tsc: TscReport::unavailable(why),
             cpus: Cpus { skew_unavailable: Some(why.into()), ..Cpus::default() },
             clocksource: Clocksource { current: Fact::unavailable(why), ..Clocksource::default() },

@@ -2,7 +2,6 @@
 
 use super::Fact;
 use super::call_cost::overhead_per_node_ns;
-use crate::json::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The name of PostgreSQL's clock, on every platform.
@@ -12,7 +11,8 @@ pub const SYSTEM: &str = read_loops::SYSTEM;
 pub const SETTABLE_CLOCK: &str = "realtime";
 
 /// How a program reads a clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AccessPath {
     /// a CPU instruction
@@ -26,7 +26,8 @@ pub enum AccessPath {
 }
 
 /// One clock. It may have no figures.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ClockReport {
     pub name: String,
@@ -73,7 +74,8 @@ pub struct ClockReport {
 }
 
 /// Percentiles of the differences between consecutive readings, in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Percentiles {
     pub min_ns: f64,
     pub p50_ns: f64,
@@ -111,7 +113,8 @@ pub const VISIBLE_NS: f64 = 1_000.0;
 
 /// Interruptions: differences far above the rest. They do not count in the read cost. From the output of pg_test_timing,
 /// the times are lower bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Gaps {
     /// a difference above this is a gap: 16 times the median, and at least 1 us
     pub threshold_ns: f64,
@@ -123,7 +126,8 @@ pub struct Gaps {
 }
 
 /// One row of the histogram.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Bin {
     /// upper bound of the row in whole ns: 0, 1, 3, 7, 15 ...
     pub le_ns: u64,
@@ -185,7 +189,8 @@ impl ClockReport {
 pub const QUARTZ_PPM: f64 = 5.0;
 
 /// The drift of one clock against a reference.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Drift {
     /// name of the clock
     pub clock: String,
@@ -202,7 +207,8 @@ pub struct Drift {
 }
 
 /// A sudden change, faster than NTP can adjust a clock.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DriftStep {
     /// seconds since the first sample
     pub at_seconds: f64,
@@ -222,7 +228,8 @@ impl Drift {
 pub const COUNTER: &str = if cfg!(target_arch = "aarch64") { "cntvct" } else { "rdtsc" };
 
 /// The CPU's counter: the TSC on x86, CNTVCT on AArch64.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TscReport {
     /// `rdtsc` or `cntvct`
@@ -260,7 +267,8 @@ pub struct TscReport {
 }
 
 /// A rate from another source.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClaimReport {
     pub source: String,
     pub frequency_khz: f64,

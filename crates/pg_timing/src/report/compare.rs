@@ -14,7 +14,6 @@ use super::{
     finding_id,
 };
 use crate::human::duration;
-use crate::json::JsonSchema;
 use crate::statistics::two_deviations;
 use serde::Serialize;
 
@@ -82,7 +81,8 @@ const MAX_CLOCKS: usize = 64;
 const UNCLEAR: f64 = 3.0;
 
 /// The comparison of two reports.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// version of this JSON format
     pub schema_version: u32,
@@ -98,14 +98,16 @@ pub struct Comparison {
 }
 
 /// The worst change.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CompareVerdict {
     pub effect: Effect,
     pub summary: String,
 }
 
 /// A figure, a fact or a finding in both reports.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Change {
     /// a figure of a clock like `system read`, a fact like `kernel`, or the id of a finding
     pub what: String,
@@ -122,7 +124,8 @@ pub struct Change {
 }
 
 /// The meaning of a change for a reader of EXPLAIN ANALYZE. The order is from the best to the worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     MuchBetter,

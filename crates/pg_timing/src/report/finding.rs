@@ -1,10 +1,10 @@
 //! Findings: the results of checks.
 
-use crate::json::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The severity of a finding. The order is that of the exit status, except that `Unknown` is the lowest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     #[default]
@@ -32,7 +32,8 @@ impl Severity {
 }
 
 /// The result of one check. It is decided and worded in one place (`check/`), and all outputs show the same text.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
     /// stable id, see docs/findings.md
     pub id: String,
@@ -48,7 +49,8 @@ pub struct Finding {
 }
 
 /// A way to fix a finding.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Fix {
     /// what it does
     pub what: String,
@@ -67,7 +69,8 @@ pub struct Fix {
 }
 
 /// The worst finding, in one sentence.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Verdict {
     pub severity: Severity,
     pub summary: String,

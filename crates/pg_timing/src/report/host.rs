@@ -1,11 +1,11 @@
 //! Facts about the host, and what its kernel log says about clocks.
 
 use super::Fact;
-use crate::json::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Names, versions and settings that affect clocks.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HostFacts {
     /// a captured tree does not contain it
@@ -29,7 +29,8 @@ pub struct HostFacts {
 }
 
 /// NTP's correction of the kernel's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Ntp {
     /// the clock is synchronized
     pub synchronized: bool,
@@ -38,6 +39,24 @@ pub struct Ntp {
 }
 
 impl HostFacts {
+    /// Returns no facts, for the reason `why`.
+    pub fn unavailable(why: &str) -> HostFacts {
+        let text = || Fact::unavailable(why);
+        HostFacts {
+            name: text(),
+            kernel: text(),
+            architecture: text(),
+            cpu_model: text(),
+            virtualization: text(),
+            platform: text(),
+            cpu_flags: Fact::unavailable(why),
+            boot_parameters: Fact::unavailable(why),
+            suspends: Fact::unavailable(why),
+            ntp: Fact::unavailable(why),
+            uptime_seconds: Fact::unavailable(why),
+        }
+    }
+
     /// Returns the boot parameters about clocks, as far as they are known.
     pub fn parameters(&self) -> &[String] {
         self.boot_parameters.known().map_or(&[], Vec::as_slice)
@@ -60,7 +79,8 @@ impl HostFacts {
 }
 
 /// The kernel's clock sources.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Clocksource {
     pub current: Fact<String>,
@@ -71,7 +91,8 @@ pub struct Clocksource {
 }
 
 /// The CPUs, and the skew between their counters.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Cpus {
     /// online CPUs
@@ -95,7 +116,8 @@ impl Cpus {
 }
 
 /// Bounds of CPU `b`'s reading minus CPU `a`'s reading at the same instant.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Skew {
     /// name of the clock
     pub clock: String,
@@ -110,7 +132,8 @@ pub struct Skew {
 }
 
 /// Other activity during the measurement. It shows the cause of interruptions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Activity {
     /// involuntary context switches
     pub involuntary_context_switches: u64,
@@ -153,7 +176,8 @@ impl Activity {
 }
 
 /// The summary of the kernel log.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KernelReport {
     /// the kernel's messages about clocks since boot, in order; a repeated one appears once
     pub messages: Vec<KernelMessage>,
@@ -176,7 +200,8 @@ pub struct KernelReport {
 }
 
 /// A message of the kernel about clocks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KernelMessage {
     /// seconds since boot
     pub seconds: Option<f64>,
@@ -196,7 +221,8 @@ pub struct KernelMessage {
 }
 
 /// How important a message is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MessageLevel {
     Detail,
@@ -225,7 +251,8 @@ impl KernelReport {
 }
 
 /// How the kernel marked the TSC unstable.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Demoted {
     /// like `7823 s after boot`, or the log's own timestamp
     pub when: Option<String>,
@@ -243,7 +270,8 @@ pub struct Demoted {
 }
 
 /// The kernel switched to a clock source.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Switch {
     /// seconds since boot
     pub seconds: Option<f64>,

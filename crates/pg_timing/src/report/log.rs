@@ -1,11 +1,11 @@
 //! The report of `explain --plan LOG --all`: all plans of a log. The serde names are the JSON contract.
 
-use crate::json::JsonSchema;
 use crate::statistics::Range;
 use serde::{Deserialize, Serialize};
 
 /// How much of the time of all plans is overhead, statement by statement.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LogReport {
     /// version of this JSON format
     pub schema_version: u32,
@@ -35,7 +35,8 @@ pub struct LogReport {
 }
 
 /// The sum over plans.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LogTotal {
     /// number of plans; in the total, without nested ones
     pub runs: u64,
@@ -61,7 +62,8 @@ impl LogTotal {
 }
 
 /// All plans of a statement.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoggedStatement {
     /// with `?` instead of constants, and at most 1000 bytes; missing for plans without a query, and for all statements
     /// after the first 5000 of the log, which are one row
@@ -77,7 +79,8 @@ pub struct LoggedStatement {
 }
 
 /// Where a plan is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LogPlace {
     pub file: String,
     /// from 1
@@ -85,7 +88,8 @@ pub struct LogPlace {
 }
 
 /// A host, container or pod that wrote plans.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LogHost {
     /// as the lines of the log name it
     pub name: String,
@@ -94,7 +98,8 @@ pub struct LogHost {
 }
 
 /// Plans that the figures do not include.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SkippedPlans {
     pub plans: u64,
     /// why the first one was skipped

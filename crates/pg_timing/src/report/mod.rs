@@ -35,7 +35,6 @@ pub use server::*;
 pub use statements::*;
 pub use test::*;
 
-use crate::json::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Statements take ms, and their calls take ns.
@@ -43,7 +42,8 @@ pub const NS_PER_MS: f64 = 1e6;
 pub const MS_PER_NS: f64 = 1.0 / NS_PER_MS;
 
 /// A fact, or the reason why it is not available. In JSON: the value, or `{"unavailable": "why"}`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Fact<T> {
     Known(T),

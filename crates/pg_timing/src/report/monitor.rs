@@ -1,7 +1,7 @@
 //! What `pg_timing monitor` knows at one instant: the input of its screen and of its metrics.
 
 use super::{AdviseReport, ClockReport, Finding, Report, Severity};
-use crate::json::{self, JsonSchema};
+use crate::json;
 use std::collections::{BTreeMap, VecDeque};
 use timing_clock::Rate;
 
@@ -104,7 +104,8 @@ impl ClockTotals {
 }
 
 /// The kinds of events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, clap::ValueEnum, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, clap::ValueEnum)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     MonitorStarted,
@@ -137,7 +138,8 @@ impl EventKind {
 }
 
 /// One event. In the file of `--events`, it is one line of JSON.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MonitorEvent {
     /// time of day, like `2026-11-25T18:55:06Z`
     pub time: String,

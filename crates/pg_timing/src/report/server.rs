@@ -1,12 +1,12 @@
 //! The reports about a server: of `advise`, and of `explain` without a statement. The serde names are the JSON contract.
 
 use super::{ExplainReport, Finding, Verdict};
-use crate::json::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The cost of one read of the server's clock. If `ns` is missing, only the bounds are known. If the bounds are missing, too,
 /// nothing is known.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReadCost {
     pub ns: Option<f64>,
     pub low_ns: Option<f64>,
@@ -18,7 +18,8 @@ pub struct ReadCost {
 }
 
 /// The classic test: one report per statement.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClassicReport {
     /// 100 000 rows in one loop
     #[serde(flatten)]
@@ -30,7 +31,8 @@ pub struct ClassicReport {
 }
 
 /// The report of `advise`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AdviseReport {
     /// version of this JSON format
     pub schema_version: u32,
@@ -58,7 +60,8 @@ pub struct AdviseReport {
 }
 
 /// How complete the number of events is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EventsAre {
     Counted,
@@ -69,7 +72,8 @@ pub enum EventsAre {
 }
 
 /// What to do about a setting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// keep it on: it is cheap
@@ -88,7 +92,8 @@ pub enum Action {
 }
 
 /// A share of one core: 0.01 is 1%.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CoreShare {
     pub low: f64,
     /// missing if there is no upper bound
@@ -101,7 +106,8 @@ pub const CHEAP_SHARE: f64 = 0.01;
 /// Share of a core above which a setting is critical: a tenth of a core does nothing but read the clock.
 pub const CRITICAL_SHARE: f64 = 0.1;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SettingAdvice {
     pub name: String,
     /// as the server prints it, or `not loaded`

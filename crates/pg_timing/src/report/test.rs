@@ -1,10 +1,10 @@
 //! The JSON output of `pg_timing test`. The serde names are the JSON contract.
 
-use crate::json::JsonSchema;
 use serde::Serialize;
 
 /// The differences between neighboring readings of each clock, as pg_test_timing measures them.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TestReport {
     /// version of this JSON format
     pub schema_version: u64,
@@ -20,7 +20,8 @@ pub struct TestReport {
 }
 
 /// The figures of one clock.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TestedClock {
     /// `system`, `rdtscp` or `rdtsc`
     pub name: String,
@@ -32,14 +33,16 @@ pub struct TestedClock {
 }
 
 /// A difference between two neighboring readings, and how often it was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ObservedDuration {
     pub ns: u64,
     pub count: u64,
 }
 
 /// What PostgreSQL 19 decides about the TSC.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TscSummary {
     /// PostgreSQL 19's sources of the rate
     pub source: String,
