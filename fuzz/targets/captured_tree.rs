@@ -29,6 +29,6 @@ fuzz_target!(|data: &[u8]| {
     let host = Host::captured(DIR.path().into());
     let mut report = survey::captured(&host, &KernelLog::own(&host));
     judge(&mut report);
-    _ = document::text::text(&document::host::document(&report), document::text::Output::PIPE);
+    _ = document::text::text(&document::host::document(&report, None), document::text::Output::PIPE);
     _ = pg_timing::json::json(&report);
 });

@@ -16,7 +16,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(clock.read_ns > 0.0 && clock.system_read_ns.is_some_and(|ns| ns > 0.0), "{clock:?}");
     }
     judge(&mut report);
-    _ = document::text::text(&document::host::document(&report), document::text::Output::PIPE);
+    _ = document::text::text(&document::host::document(&report, None), document::text::Output::PIPE);
     _ = pg_timing::json::json(&report);
     _ = pages::of_entries(vec![pages::Entry { file: None, document: Document::Host(Box::new(report)) }]);
 });

@@ -14,6 +14,6 @@ fuzz_target!(|data: &[u8]| {
     // Only the log is fuzzed here: a directory that does not exist has no facts.
     let mut report = survey::captured(&Host::captured("/nonexistent".into()), &log);
     judge(&mut report);
-    _ = document::text::text(&document::host::document(&report), document::text::Output::PIPE);
+    _ = document::text::text(&document::host::document(&report, None), document::text::Output::PIPE);
     _ = pg_timing::json::json(&report);
 });

@@ -13,7 +13,7 @@ fuzz_target!(|data: &[u8]| {
     report::complete(&text, &outputs, &mut reports);
     for mut report in reports {
         judge(&mut report);
-        _ = document::text::text(&document::host::document(&report), document::text::Output::PIPE);
+        _ = document::text::text(&document::host::document(&report, None), document::text::Output::PIPE);
         _ = pg_timing::json::json(&report);
     }
 });

@@ -1,5 +1,8 @@
 //! Errors of servers, of connections and of input, each with a hint.
 
+use crate::human::reason;
+use std::fmt::Display;
+
 /// The five characters of a server's error code:
 /// <https://www.postgresql.org/docs/current/errcodes-appendix.html>
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,9 +46,14 @@ impl Error {
     pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Error {
         Error { what: what.into(), hint: hint.into(), state: SqlState::default() }
     }
+
+    /// Returns the error of something that the system refused.
+    pub fn io(what: impl Display, error: &std::io::Error, hint: impl Into<String>) -> Error {
+        Error::new(format!("{what}: {}", reason(error)), hint)
+    }
 }
 
-impl std::fmt::Display for Error {
+impl Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.what)
     }

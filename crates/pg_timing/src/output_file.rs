@@ -5,7 +5,6 @@
 //! symlinks by itself, and checks each directory on the path. So no other user can change the path between the check and the write.
 
 use crate::error::Error;
-use crate::human::reason;
 use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -143,7 +142,7 @@ impl OutputFile {
             ErrorKind::StorageFull => format!("free space in the file system of \"{}\"", directory.display()),
             _ => hint(error).unwrap_or(OTHER_DIRECTORY).into(),
         };
-        Error::new(format!("could not write \"{}\": {}", self.0.display(), reason(error)), hint)
+        Error::io(format!("could not write \"{}\"", self.0.display()), error, hint)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `pg_timing advise`: shows what each setting that reads the clock costs on a server.
 
 use super::values::{Format, seconds};
-use super::{connection, interrupt, print, progress, show};
+use super::{connection, interrupt, print, print_as, progress};
 use crate::document;
 use crate::report::AdviseReport;
 use crate::server::advise::advise;
@@ -42,10 +42,9 @@ pub fn run(arguments: AdviseArguments) -> anyhow::Result<u8> {
         }
         report => report?,
     };
-    match (arguments.nagios, arguments.format) {
-        (true, _) => print(&document::nagios::advise(&report))?,
-        (false, Format::Text) => show(&document::advise::document(&report))?,
-        (false, Format::Json) => print(&crate::json::json(&report))?,
+    match arguments.nagios {
+        true => print(&document::nagios::advise(&report))?,
+        false => print_as(arguments.format, &report, || document::advise::document(&report))?,
     }
     Ok(report.verdict.severity.exit_status())
 }

@@ -10,7 +10,7 @@ use super::read::ReadArguments;
 use super::report::ReportArguments;
 use super::test::TestArguments;
 use super::{NOT_DONE, finish, print, print_error};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::{ContextKind, ErrorKind};
 use clap::{Arg, ArgAction, CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 
@@ -97,11 +97,14 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Command, u8> {
     if !error.use_stderr() {
         return Err(finish(print(&error.render().to_string()).map(|()| 0)));
     }
-    let hint = match (error.kind(), suggestion(&error), subcommand(&arguments)) {
+    // What clap takes for the intended command or option.
+    let similar = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg];
+    let similar = similar.into_iter().find_map(|kind| error.get(kind));
+    let hint = match (error.kind(), similar, subcommand(&arguments)) {
         (ErrorKind::InvalidSubcommand, None, _) if has_secret(&error.render().to_string()) => {
             "to use a server, type: pg_timing explain CONNECTION, or: pg_timing advise CONNECTION".into()
         }
-        (_, Some(suggestion), _) => format!("did you mean {suggestion}?"),
+        (_, Some(similar), _) => format!("did you mean {similar}?"),
         (_, None, Some(name)) => format!("try \"pg_timing {name} --help\""),
         (_, None, None) => "try \"pg_timing --help\"".into(),
     };
@@ -125,17 +128,6 @@ fn message(error: &clap::Error) -> String {
 /// Returns whether a text has a part that looks like a connection string.
 fn has_secret(text: &str) -> bool {
     ["://", "@", "password=", "password ="].iter().any(|sign| text.contains(sign))
-}
-
-/// Returns the command or the option that clap takes for the intended one.
-fn suggestion(error: &clap::Error) -> Option<String> {
-    let similar =
-        [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg].into_iter().find_map(|kind| error.get(kind));
-    match similar? {
-        ContextValue::String(name) => Some(name.clone()),
-        ContextValue::Strings(names) => Some(names.join(" or ")),
-        _ => None,
-    }
 }
 
 fn subcommand(arguments: &[OsString]) -> Option<&str> {

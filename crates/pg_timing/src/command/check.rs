@@ -2,7 +2,7 @@
 
 use super::input::{self, Input};
 use super::values::{Format, limits, seconds};
-use super::{interrupt, print, progress, show, with_details};
+use super::{interrupt, print, print_as, progress, with_details};
 use crate::document;
 use crate::error::{Error, require};
 use crate::host::check::judge;
@@ -99,17 +99,14 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
         interrupt::ignore_file_size_signal();
         capture::write(&host, &log, &report, target)?;
     }
-    match (arguments.nagios, arguments.format) {
-        (true, _) => print(&document::nagios::check(&report, &thresholds))?,
-        (false, Format::Text) => {
-            let document = document::host::document(&report);
-            // The captured figures need no second measurement.
-            let root = arguments.root.as_deref().or(arguments.capture.as_deref());
-            let paths = [(" --root ", root), (" --kernel-log ", arguments.kernel_log.as_deref())];
-            let command = with_details(if arguments.long { "check --long" } else { "check" }, &paths);
-            show(&if arguments.details { document } else { document.brief(&command) })?;
-        }
-        (false, Format::Json) => print(&crate::json::json(&report))?,
+    // The captured figures need no second measurement.
+    let root = arguments.root.as_deref().or(arguments.capture.as_deref());
+    let paths = [(" --root ", root), (" --kernel-log ", arguments.kernel_log.as_deref())];
+    let command = with_details(if arguments.long { "check --long" } else { "check" }, &paths);
+    let details = (!arguments.details).then_some(command.as_str());
+    match arguments.nagios {
+        true => print(&document::nagios::check(&report, &thresholds))?,
+        false => print_as(arguments.format, &report, || document::host::document(&report, details))?,
     }
     // Without --nagios there are no thresholds.
     Ok(thresholds.severity(&report).exit_status())

@@ -1,8 +1,8 @@
 //! `pg_timing compare`: shows what changed between two reports of a host.
 
 use super::input::{self, Input};
+use super::print_as;
 use super::values::Format;
-use super::{print, show};
 use crate::document;
 use crate::error::{Error, require};
 use crate::host::check::judge;
@@ -54,10 +54,7 @@ pub fn run(arguments: CompareArguments) -> anyhow::Result<u8> {
     require(!is_twice, "only one of the reports can come from stdin", "give a file for the other one")?;
     let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
     let comparison = compare((&before.0, &before.1), (&after.0, &after.1));
-    match arguments.format {
-        Format::Text => show(&document::compare::document(&comparison))?,
-        Format::Json => print(&crate::json::json(&comparison))?,
-    }
+    print_as(arguments.format, &comparison, || document::compare::document(&comparison))?;
     Ok(comparison.verdict.effect.exit_status())
 }
 

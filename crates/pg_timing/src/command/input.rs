@@ -27,9 +27,7 @@ pub fn read(path: &Path, max_bytes: u64, too_long_hint: &str) -> Result<Input, E
         true => std::io::stdin().take(max_bytes + 1).read_to_end(&mut bytes),
         false => std::fs::File::open(path).and_then(|file| file.take(max_bytes + 1).read_to_end(&mut bytes)),
     };
-    read.map_err(|e| {
-        Error::new(format!("could not read {name}: {}", crate::human::reason(&e)), "give a file, or - for stdin")
-    })?;
+    read.map_err(|error| Error::io(format!("could not read {name}"), &error, "give a file, or - for stdin"))?;
     let is_short = bytes.len() as u64 <= max_bytes;
     require(is_short, format!("{name} is longer than {} MB", max_bytes >> 20), too_long_hint)?;
     // Some editors on Windows write a byte order mark at the beginning of a file.

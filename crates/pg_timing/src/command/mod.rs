@@ -19,9 +19,12 @@ use crate::document::Document;
 use crate::document::text::{Output, text};
 use crate::error::Error;
 use crate::escape;
+use crate::json::json;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
+use values::Format;
 
 /// The exit status after a usage error, and of a command that did not do its work.
 const NOT_DONE: u8 = 3;
@@ -67,6 +70,14 @@ fn quoted(word: &str) -> String {
 /// Prints a document on stdout.
 fn show(document: &Document) -> anyhow::Result<()> {
     print(&text(document, output()))
+}
+
+/// Prints a report in this format.
+fn print_as(format: Format, report: &impl Serialize, document: impl FnOnce() -> Document) -> anyhow::Result<()> {
+    match format {
+        Format::Text => show(&document()),
+        Format::Json => print(&json(report)),
+    }
 }
 
 /// Prints a note on stderr while a command runs.

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// The variable that selects the format. It is no option, because scripts that call PostgreSQL's program cannot know it.
-pub const FORMAT: &str = "PG_TEST_TIMING_FORMAT";
+const FORMAT: &str = "PG_TEST_TIMING_FORMAT";
 
 pub const EXIT_STATUSES: &str = "0 done, 1 failed or usage error; also after Ctrl-C or if a clock went backward";
 

@@ -4,6 +4,7 @@ use super::input::{self, Input};
 use super::values::Format;
 use super::{output, print, with_details};
 use crate::document;
+use crate::document::text::text;
 use crate::error::Error;
 use crate::host::check::judge;
 use crate::host::pg_test_timing::{KERNEL_LOG, parse, report};
@@ -37,8 +38,8 @@ pub struct ReadArguments {
 pub fn run(arguments: ReadArguments) -> anyhow::Result<u8> {
     let Input { name, bytes } = input::read(&arguments.file, MAX_BYTES, TOO_LONG_HINT)?;
     // The output is ASCII. Text around it may have another encoding.
-    let text = String::from_utf8_lossy(&bytes);
-    let outputs = parse(&text).map_err(|why| {
+    let input = String::from_utf8_lossy(&bytes);
+    let outputs = parse(&input).map_err(|why| {
         let hint = match why {
             KERNEL_LOG => "for a kernel log, type: pg_timing check --kernel-log FILE",
             _ => "give the output of pg_test_timing, from any PostgreSQL version",
@@ -46,16 +47,14 @@ pub fn run(arguments: ReadArguments) -> anyhow::Result<u8> {
         Error::new(format!("{name}: {why}"), hint)
     })?;
     let mut reports: Vec<Report> = outputs.iter().map(report::report).collect();
-    report::complete(&text, &outputs, &mut reports);
+    report::complete(&input, &outputs, &mut reports);
     reports.iter_mut().for_each(judge);
     // Each output of pg_test_timing becomes one document.
     print(&match arguments.format {
         Format::Text => {
             let command = with_details("read", &[(" ", Some(&arguments.file))]);
-            let screen = |report| {
-                let document = document::host::document(report);
-                document::text::text(&if arguments.details { document } else { document.brief(&command) }, output())
-            };
+            let details = (!arguments.details).then_some(command.as_str());
+            let screen = |report| text(&document::host::document(report, details), output());
             reports.iter().map(screen).collect::<Vec<_>>().join("\n")
         }
         Format::Json => reports.iter().map(crate::json::json).collect(),

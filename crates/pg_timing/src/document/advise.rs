@@ -12,12 +12,8 @@ pub fn document(report: &AdviseReport) -> Document {
     clocks.extend(report.node_read.as_ref().map(|node| ("", format!("plan nodes: {}", read(node)))));
     let [advice, setting] = ["advice", "setting"].map(Column::left);
     let [per_s, share] = ["per s", "of a core"].map(Column::right);
-    let table = Table {
-        columns: vec![per_s, share, advice, setting.at(Place::Tree)],
-        rows: report.settings.iter().map(row).collect(),
-        note: LEGEND.into(),
-        ..Table::default()
-    };
+    let columns = [per_s, share, advice, setting.at(Place::Tree)];
+    let table = Table { note: LEGEND.into(), ..Table::new("", columns, report.settings.iter().map(row)) };
     let server =
         format!("PostgreSQL {}, {}: observed for {:.1} s", report.server_version, report.server, report.window_s);
     let mut blocks = vec![

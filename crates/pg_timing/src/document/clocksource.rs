@@ -24,26 +24,22 @@ pub fn list(list: &ClocksourceList) -> Document {
 }
 
 fn table<const COLUMNS: usize>(heads: [&str; COLUMNS], rows: impl Iterator<Item = Row>) -> Block {
-    Block::Table(Table { columns: heads.map(Column::left).into(), rows: rows.collect(), ..Table::default() })
+    Block::Table(Table::new("", heads.map(Column::left), rows))
 }
 
 /// Returns a state in the table, and what follows from it.
 fn state(state: &ClocksourceState) -> (&'static str, String) {
     const REJECTED: &str = "; the CPU reports a constant rate, but the kernel does not offer this clock source. The kernel log shows \
         the reason (pg_timing check). Only a restart makes the kernel check it again";
-    let (name, note) = match state {
-        ClocksourceState::Current => ("current", ""),
-        ClocksourceState::Available => ("available", ""),
-        ClocksourceState::Rejected => ("not offered", REJECTED),
-        ClocksourceState::Forbidden(word) => {
-            return ("not available", format!("; the boot parameter {word} disables it"));
-        }
-        ClocksourceState::NotConstant => {
-            ("not available", "; the CPU or its hypervisor does not guarantee a constant rate")
-        }
-        ClocksourceState::NegativeQuality => ("negative quality", "; the kernel gives it a negative quality"),
-    };
-    (name, note.into())
+    const NOT_CONSTANT: &str = "; the CPU or its hypervisor does not guarantee a constant rate";
+    match state {
+        ClocksourceState::Current => ("current", String::new()),
+        ClocksourceState::Available => ("available", String::new()),
+        ClocksourceState::Rejected => ("not offered", REJECTED.into()),
+        ClocksourceState::Forbidden(word) => ("not available", format!("; the boot parameter {word} disables it")),
+        ClocksourceState::NotConstant => ("not available", NOT_CONSTANT.into()),
+        ClocksourceState::NegativeQuality => ("negative quality", "; the kernel gives it a negative quality".into()),
+    }
 }
 
 fn row(row: &ClocksourceRow, measured: Option<&ClockReport>) -> Row {

@@ -16,8 +16,8 @@ pub fn document(comparison: &Comparison) -> Document {
     let (figures, others): (Vec<&Change>, Vec<&Change>) =
         changes.iter().filter(is_shown).partition(|change| change.noise_ns.is_some());
     let names = ["before", "after", "change", "noise"].map(Column::right);
-    let columns = [Column::left("what changed")].into_iter().chain(names).chain([Column::left("")]).collect();
-    let table = Table { columns, rows: figures.into_iter().map(row).collect(), ..Table::default() };
+    let columns = [Column::left("what changed")].into_iter().chain(names).chain([Column::left("")]);
+    let table = Table::new("", columns, figures.into_iter().map(row));
     let line = |change: &Change| {
         let note = change.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
         ("", format!("{}: {} -> {}{note}", change.what, change.before, change.after))

@@ -13,25 +13,43 @@ use std::collections::BTreeSet;
 /// The columns of the names beside facts.
 const NAMES: usize = 11;
 
-pub fn document(report: &Report) -> Document {
+/// Returns the document. If `details` is a command, it names that one instead of the details.
+pub fn document(report: &Report, details: Option<&str>) -> Document {
+    let is_brief = details.is_some();
     let alarms = alarms(report);
-    let verdict = verdict(report);
+    let has_risks = alarms.iter().any(|(finding, _)| finding.fix.iter().any(|fix| fix.risk.is_some()));
+    let left_out = if has_risks { "details and risks" } else { "details" };
+    let details = details.filter(|_| !alarms.is_empty() || has_details(report));
+    let details = details.map_or(String::new(), |command| format!("{left_out}: {command}"));
+    let alarm = |(finding, consequences)| match is_brief {
+        true => Block::Finding(brief(finding), Vec::new()),
+        false => Block::Finding(finding, consequences),
+    };
+    let alarms: Vec<Block> = alarms.into_iter().map(alarm).collect();
+    let verdict = verdict(report, is_brief);
     let stopped = interrupted(report).map(Block::Text);
     let mut first = vec![Block::Text(measured(report)), verdict.clone()];
     first.extend(stopped.clone());
     first.push(Block::Part("Findings", alarms.clone()));
-    let mut blocks = vec![Block::Page(first), Block::Part("Clocks", clocks(report))];
-    let mut counter = vec![facts(|is_brief| counter(report, is_brief))];
+    let mut blocks = vec![Block::Page(first), Block::Part("Clocks", clocks(report, is_brief))];
+    let mut counter = vec![Block::Facts(Facts::new(NAMES, counter(report, is_brief)))];
     counter.extend(skew_table(&report.cpus.skew).map(|table| Block::Page(vec![Block::Table(table)])));
     blocks.push(Block::Part("Counter and CPUs", counter));
-    blocks.extend(kernel_log(report));
+    blocks.extend(kernel_log(report, is_brief));
     let unknown: Vec<&str> = not_determined(report).map(|finding| finding.id.as_str()).collect();
     let unknown = (!unknown.is_empty()).then(|| ("not determined:", unknown.join(", ")));
     // The verdict is the last block on the screen, where the shell's prompt is.
     let unknown = Block::Facts(Facts::new(0, unknown).dim());
-    let last = alarms.into_iter().chain([unknown, Block::Details(String::new()), verdict]).chain(stopped);
+    let last = alarms.into_iter().chain([unknown, Block::Details(details), verdict]).chain(stopped);
     blocks.extend([all_checks(report), Block::Screen(last.collect())]);
     Document::named(name(report), host_facts(report).join(", ")).with(blocks)
+}
+
+/// Returns whether a short document leaves out more than the details of alarms.
+fn has_details(report: &Report) -> bool {
+    let messages = report.kernel.known().map_or(Vec::new(), |kernel| important(&kernel.messages));
+    let has_messages = messages.len() > 1 && messages.iter().any(|message| message.level == MessageLevel::Fault);
+    has_messages || other_clocks(report).next().is_some() || counter(report, true) != counter(report, false)
 }
 
 /// Returns the host's name, or what the report is about.
@@ -67,21 +85,13 @@ fn host_facts(report: &Report) -> Vec<String> {
     facts.filter(|fact| !fact.is_empty()).collect()
 }
 
-/// Returns facts, which `make` returns with and without details.
-fn facts(make: impl Fn(bool) -> Vec<(&'static str, String)>) -> Block {
-    let [all, brief] = [make(false), make(true)];
-    let is_same = all == brief;
-    let [all, brief] = [all, brief].map(|facts| Block::Facts(Facts::new(NAMES, facts)));
-    if is_same { all } else { Block::detailed(all, brief) }
-}
-
 /// Returns the verdict. Without details, it does not repeat what the findings above it say.
-fn verdict(report: &Report) -> Block {
-    let mut brief = report.verdict.clone();
-    for said in report.findings.iter().map(|finding| format!(". {}.", capital(&finding.summary))) {
-        brief.summary = brief.summary.replacen(&said, ".", 1);
+fn verdict(report: &Report, is_brief: bool) -> Block {
+    let mut verdict = report.verdict.clone();
+    for finding in report.findings.iter().filter(|_| is_brief) {
+        verdict.summary = verdict.summary.replacen(&format!(". {}.", capital(&finding.summary)), ".", 1);
     }
-    Block::detailed(Block::from(&report.verdict), Block::from(&brief))
+    Block::from(&verdict)
 }
 
 fn interrupted(report: &Report) -> Option<String> {
@@ -102,32 +112,31 @@ fn measured(report: &Report) -> String {
     format!("measured for {seconds:.1} s{on}")
 }
 
-/// Returns the warnings and critical findings. A fix of several findings is shown once. The consequences of a demoted TSC
-/// belong to its finding.
-fn alarms(report: &Report) -> Vec<Block> {
+/// Returns the warnings and critical findings, each with its consequences: those of a demoted TSC belong to its finding. A fix
+/// of several findings is shown once.
+fn alarms(report: &Report) -> Vec<(Finding, Vec<Finding>)> {
     let alarms: Vec<&Finding> = report.findings.iter().filter(|f| f.severity >= Severity::Warning).collect();
     let demoted = alarms.iter().any(|f| f.id == finding_id::TSC_DEMOTED);
     let is_consequence = |f: &&Finding| demoted && finding_id::CONSEQUENCES_OF_TSC_DEMOTED.contains(&f.id.as_str());
     let (consequences, shown): (Vec<&Finding>, Vec<&Finding>) = alarms.into_iter().partition(is_consequence);
     let mut fixes: Vec<Fix> = Vec::new();
-    let block = |finding: &Finding| {
+    let alarm = |finding: &Finding| {
         let mut finding = finding.clone();
         finding.fix.retain(|fix| !fixes.contains(fix));
         fixes.extend_from_slice(&finding.fix);
         let below = consequences.iter().filter(|_| finding.id == finding_id::TSC_DEMOTED);
         let below = below.map(|finding| (*finding).clone()).collect();
-        let brief = Block::Finding(brief(&finding), Vec::new());
-        Block::detailed(Block::Finding(finding, below), brief)
+        (finding, below)
     };
-    shown.into_iter().map(block).collect()
+    shown.into_iter().map(alarm).collect()
 }
 
 /// Returns a finding without its reason, its risks and all evidence but the first, which is the most convincing.
-fn brief(finding: &Finding) -> Finding {
-    let mut brief = Finding { why: String::new(), ..finding.clone() };
-    brief.evidence.truncate(1);
-    brief.fix.iter_mut().for_each(|fix| fix.risk = None);
-    brief
+fn brief(mut finding: Finding) -> Finding {
+    finding.why.clear();
+    finding.evidence.truncate(1);
+    finding.fix.iter_mut().for_each(|fix| fix.risk = None);
+    finding
 }
 
 /// Returns the checks that were not possible. An output of pg_test_timing has too little for most of them.
@@ -142,36 +151,31 @@ fn all_checks(report: &Report) -> Block {
         let result = Cell { severity: Some(finding.severity), ..finding.severity.word().into() };
         Row::new([finding.id.as_str().into(), result, finding.summary.as_str().into()])
     };
-    let checks = Table {
-        name: "all checks".into(),
-        columns: ["check", "result", "summary"].map(Column::left).into(),
-        rows: report.findings.iter().map(row).collect(),
-        ..Table::default()
-    };
+    let heads = ["check", "result", "summary"];
+    let checks = Table::new("all checks", heads.map(Column::left), report.findings.iter().map(row));
     Block::Folded(format!("all {} checks", report.findings.len()), vec![Block::Table(checks)])
 }
 
 /// The clocks with a row of their own: PostgreSQL's clock, and the counter's read instructions.
 pub const MAIN: &[&str] = &[SYSTEM, "rdtscp", "rdtsc", "isb_cntvct", "cntvct"];
 
+fn is_main(report: &Report, clock: &ClockReport) -> bool {
+    report.origin == Origin::PgTestTiming || MAIN.contains(&clock.name.as_str()) || clock.backward_steps > 0
+}
+
 /// Returns the table of clocks and their histograms.
-fn clocks(report: &Report) -> Vec<Block> {
+fn clocks(report: &Report, is_brief: bool) -> Vec<Block> {
     if report.clocks.is_empty() {
         return Vec::new();
     }
     let is_output = report.origin == Origin::PgTestTiming;
-    let is_main = |clock: &&ClockReport| is_output || MAIN.contains(&clock.name.as_str()) || clock.backward_steps > 0;
-    let (main, others): (Vec<&ClockReport>, Vec<&ClockReport>) = report.clocks.iter().partition(is_main);
+    let (main, others): (Vec<&ClockReport>, Vec<&ClockReport>) =
+        report.clocks.iter().partition(|clock| is_main(report, clock));
     let heads = ["clock", "one read", "step", "99.9%", "worst", "went back", "access"];
-    let rows: Vec<Row> = main.iter().map(|clock| if is_output { loop_row(clock) } else { row(clock) }).collect();
-    let also: Vec<String> = others.iter().filter_map(|clock| other_clock(clock)).collect();
-    let mut table = Table { name: "clocks".into(), columns: heads.map(Column::left).into(), rows, ..Table::default() };
-    let brief = Block::Table(table.clone());
-    let mut blocks = vec![brief.clone()];
-    if !also.is_empty() {
-        table.rows.push(Row { is_dim: true, ..Row::wide("also", also.join(", ")) });
-        blocks = vec![Block::detailed(Block::Table(table), brief)];
-    }
+    let rows = main.iter().map(|clock| if is_output { loop_row(clock) } else { row(clock) });
+    let also: Vec<String> = other_clocks(report).collect();
+    let also = (!is_brief && !also.is_empty()).then(|| Row::wide("also", also.join(", ")));
+    let mut blocks = vec![Block::Table(Table::new("clocks", heads.map(Column::left), rows.chain(also)))];
     blocks.extend(Histogram::all(&main, &report.clocks));
     if let Some(pictures) = Histogram::all(&others, &report.clocks) {
         blocks.push(Block::Folded("clocks that PostgreSQL does not read".into(), vec![pictures]));
@@ -222,13 +226,16 @@ fn loop_row(clock: &ClockReport) -> Row {
     Row::wide(&clock.name, parts.join("; "))
 }
 
-/// Returns the figures of a clock that PostgreSQL does not read.
-fn other_clock(clock: &ClockReport) -> Option<String> {
+/// Returns the figures of the clocks that PostgreSQL does not read.
+fn other_clocks(report: &Report) -> impl Iterator<Item = String> {
     /// A smaller step does not matter for such a clock.
     const COARSE_NS: f64 = 1000.0;
-    let step = clock.granularity_ns.filter(|step| *step >= COARSE_NS);
-    let step = step.map(|step| format!(" in steps of {}", duration(step))).unwrap_or_default();
-    Some(format!("{} {}{step}", clock.name, duration(clock.read_ns?)))
+    let figures = |clock: &ClockReport| {
+        let step = clock.granularity_ns.filter(|step| *step >= COARSE_NS);
+        let step = step.map(|step| format!(" in steps of {}", duration(step))).unwrap_or_default();
+        Some(format!("{} {}{step}", clock.name, duration(clock.read_ns?)))
+    };
+    report.clocks.iter().filter(|clock| !is_main(report, clock)).filter_map(figures)
 }
 
 /// Returns the read cost with its spread.
@@ -330,14 +337,11 @@ fn skew_table(skew: &[Skew]) -> Option<Table> {
         let name = format!("{} and {}", pair.0, pair.1);
         Row::new([name].into_iter().chain(clocks.iter().map(|clock| cell(pair, clock))))
     };
-    (!skew.is_empty()).then(|| Table {
-        name: "offsets between CPUs".into(),
-        columns: ["CPUs"].into_iter().chain(clocks.iter().copied()).map(Column::left).collect(),
-        rows: pairs.iter().map(row).collect(),
-        note: "Bounds of the second CPU's reading minus the first CPU's reading at the same instant. The clocks agree if the \
-               bounds include zero."
-            .into(),
-    })
+    const NOTE: &str = "Bounds of the second CPU's reading minus the first CPU's reading at the same instant. The clocks agree \
+        if the bounds include zero.";
+    let columns = ["CPUs"].into_iter().chain(clocks.iter().copied()).map(Column::left);
+    let table = Table::new("offsets between CPUs", columns, pairs.iter().map(row));
+    (!skew.is_empty()).then_some(Table { note: NOTE.into(), ..table })
 }
 
 fn offset(skew: &Skew) -> String {
@@ -350,7 +354,7 @@ fn offset(skew: &Skew) -> String {
 const READ_LOG: &str = "sudo dmesg | pg_timing check --kernel-log -";
 
 /// Returns what the kernel log says about clocks: the messages that matter, or a summary. JSON has all messages.
-fn kernel_log(report: &Report) -> Option<Block> {
+fn kernel_log(report: &Report, is_brief: bool) -> Option<Block> {
     let kernel = match report.kernel.get() {
         Ok(kernel) => kernel,
         Err(why) => {
@@ -366,24 +370,21 @@ fn kernel_log(report: &Report) -> Option<Block> {
     let messages = important(&kernel.messages);
     let summary = other.or_else(|| messages.is_empty().then(|| summary(report, kernel)));
     let first_fault = messages.iter().find(|message| message.level == MessageLevel::Fault);
-    let all = |is_brief| {
-        // The first fault explains the messages after it.
-        let shown = first_fault.filter(|_| is_brief).map_or(messages.as_slice(), std::slice::from_ref);
-        let mut facts: Vec<(&str, String)> = summary.iter().map(|text| ("", text.clone())).collect();
-        // Neighbors with the same meaning share it.
-        for same in shown.chunk_by(|a, b| a.meaning == b.meaning) {
-            facts.extend(same.iter().map(|message| ("", format!("{}{}", time(message), message.text))));
-            facts.extend(same.last().map(|message| ("             =", meaning(message))));
-        }
-        if let Some((name, _)) = facts.first_mut() {
-            *name = "kernel";
-        }
-        if let (Some((_, last)), others @ 1..) = (facts.last_mut(), messages.len() - shown.len()) {
-            *last += &format!(" ({others} more message{})", if others == 1 { "" } else { "s" });
-        }
-        facts
-    };
-    Some(Block::Part("Kernel log", vec![facts(all)]))
+    // The first fault explains the messages after it.
+    let shown = first_fault.filter(|_| is_brief).map_or(messages.as_slice(), std::slice::from_ref);
+    let mut facts: Vec<(&str, String)> = summary.into_iter().map(|text| ("", text)).collect();
+    // Neighbors with the same meaning share it.
+    for same in shown.chunk_by(|a, b| a.meaning == b.meaning) {
+        facts.extend(same.iter().map(|message| ("", format!("{}{}", time(message), message.text))));
+        facts.extend(same.last().map(|message| ("             =", meaning(message))));
+    }
+    if let Some((name, _)) = facts.first_mut() {
+        *name = "kernel";
+    }
+    if let (Some((_, last)), others @ 1..) = (facts.last_mut(), messages.len() - shown.len()) {
+        *last += &format!(" ({others} more message{})", if others == 1 { "" } else { "s" });
+    }
+    Some(Block::Part("Kernel log", vec![Block::Facts(Facts::new(NAMES, facts))]))
 }
 
 /// More messages do not help a reader.
@@ -446,7 +447,7 @@ mod tests {
         let main = ClockReport { name: SYSTEM.into(), ..ClockReport::default() };
         report.clocks =
             vec![main, ClockReport::unavailable("rdtsc", "denied"), ClockReport::unavailable("other", "no")];
-        let text = crate::document::text::piped(&document(&report));
+        let text = crate::document::text::piped(&document(&report, None));
         assert!(text.contains("system  -         -     -      -      -\nrdtsc   not measured: denied\n"), "{text}");
     }
 
@@ -460,13 +461,7 @@ mod tests {
             finding(finding_id::CLOCK_BACKWARD),
             finding(finding_id::CLOCK_SYSCALL),
         ];
-        let fixes = |block: &Block| match block {
-            Block::Detailed(all, _) => match &**all {
-                Block::Finding(finding, consequences) => (finding.fix.len(), consequences.len()),
-                _ => panic!(),
-            },
-            _ => panic!(),
-        };
+        let fixes = |(finding, consequences): &(Finding, Vec<Finding>)| (finding.fix.len(), consequences.len());
         assert_eq!(alarms(&report).iter().map(fixes).collect::<Vec<_>>(), [(1, 1), (0, 0)]);
     }
 

@@ -41,12 +41,9 @@ pub fn pages(mut overview: Document, sections: &[Section]) -> String {
             None => [name, Cell::default(), section.document.title.as_str().into()],
         })
     };
-    overview.blocks.push(Block::Table(Table {
-        name: "reports".into(),
-        columns: ["report", "verdict", "result"].map(Column::left).into(),
-        rows: sections.iter().enumerate().map(row).collect(),
-        ..Table::default()
-    }));
+    let heads = ["report", "verdict", "result"];
+    let table = Table::new("reports", heads.map(Column::left), sections.iter().enumerate().map(row));
+    overview.blocks.push(Block::Table(table));
     let below = html! {
         @for (nth, one) in sections.iter().enumerate() {
             (section(&one.document, &id(nth, one), one.file.as_deref(), 2))
@@ -126,7 +123,6 @@ fn block(block: &Block, level: u8) -> Markup {
         Block::Folded(name, blocks) => html! { details { summary { (name) } (all(blocks, level)) } },
         Block::Page(blocks) => all(blocks, level),
         Block::Beside(blocks) => html! { div.beside { (all(blocks, level)) } },
-        Block::Detailed(all, _) => self::block(all, level),
         Block::Screen(_) | Block::Details(_) => html! {},
     }
 }

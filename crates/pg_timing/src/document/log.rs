@@ -35,12 +35,8 @@ fn table(statements: &[LoggedStatement]) -> Table {
     let [lost, share, reported, corrected, runs] =
         ["lost", "share", "reported", "corrected", "runs"].map(Column::right);
     let statement = Column::left("statement").at(Place::Below);
-    Table {
-        name: "statements".into(),
-        columns: vec![lost, share, reported, corrected, runs, bars, statement],
-        rows: statements.iter().map(|statement| row(statement, longest_ms)).collect(),
-        ..Table::default()
-    }
+    let columns = [lost, share, reported, corrected, runs, bars, statement];
+    Table::new("statements", columns, statements.iter().map(|statement| row(statement, longest_ms)))
 }
 
 fn row(statement: &LoggedStatement, longest_ms: f64) -> Row {

@@ -19,13 +19,11 @@
 //! | `Code`, `Shares`, `Histograms`, `Folded` | - | a statement, one bar of parts, pictures, a folded part |
 //! | `Beside` | - | its blocks, side by side |
 //! | `Screen`, `Page` | what only one of both shows | |
-//! | `Detailed` | all of a block, or what [`Document::brief`] leaves of it | all of it |
 //! | `Details` | the command that shows what was left out | - |
 //!
 //! Blocks contain text as it came from outside. The back ends escape it while they write it.
 
 pub mod advise;
-mod brief;
 pub mod clocksource;
 pub mod compare;
 pub mod explain;
@@ -93,17 +91,8 @@ pub enum Block {
     Page(Vec<Block>),
     /// on a wide page, side by side
     Beside(Vec<Block>),
-    /// a block, and the block without details
-    Detailed(Box<Block>, Box<Block>),
     /// the command that shows what was left out, after its label. Empty if nothing was
     Details(String),
-}
-
-impl Block {
-    /// Returns a block that [`Document::brief`] replaces by another one.
-    fn detailed(all: Block, brief: Block) -> Block {
-        Block::Detailed(Box::new(all), Box::new(brief))
-    }
 }
 
 impl From<&Verdict> for Block {
@@ -142,6 +131,13 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// how to read it
     pub note: String,
+}
+
+impl Table {
+    pub fn new(name: &str, columns: impl IntoIterator<Item = Column>, rows: impl IntoIterator<Item = Row>) -> Table {
+        let (columns, rows) = (columns.into_iter().collect(), rows.into_iter().collect());
+        Table { name: name.into(), columns, rows, note: String::new() }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -196,7 +192,6 @@ pub struct Row {
     pub cells: Vec<Cell>,
     /// the second cell takes all columns but the first
     pub is_wide: bool,
-    pub is_dim: bool,
     pub is_bold: bool,
 }
 

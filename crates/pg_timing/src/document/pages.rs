@@ -62,7 +62,7 @@ fn place(document: &Read) -> (u8, Reverse<u64>) {
 fn of_entry(Entry { file, document }: &Entry) -> Section {
     let section = match document {
         Read::Host(report) => {
-            let mut document = host::document(report);
+            let mut document = host::document(report, None);
             // Captured hosts have no name, so they have that of their file.
             if let (None, Some(file)) = (report.host.name.known(), file) {
                 document.title = file.clone();

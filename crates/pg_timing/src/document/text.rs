@@ -5,7 +5,8 @@ use crate::escape;
 use crate::human;
 use crate::report::{Finding, Fix, Severity};
 use anstyle::{AnsiColor, Style};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_truncate::UnicodeTruncateStr;
+use unicode_width::UnicodeWidthStr;
 
 /// What the text is for.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +71,6 @@ fn on_screen(blocks: &[Block]) -> Vec<&Block> {
             Block::Part(_, blocks) | Block::Screen(blocks) => on_screen(blocks),
             Block::Page(_) | Block::Folded(..) | Block::Code(_) | Block::Beside(_) => Vec::new(),
             Block::Shares(_) | Block::Histograms(_) => Vec::new(),
-            Block::Detailed(all, _) => shown(all),
             Block::Facts(facts) if facts.facts.is_empty() => Vec::new(),
             Block::Details(line) if line.is_empty() => Vec::new(),
             block => vec![block],
@@ -207,8 +207,7 @@ impl Screen {
 
     fn wide_row(&mut self, row: &Row, name_width: usize) {
         let [name, text] = [0, 1].map(|nth| row.cells.get(nth).map_or("", |cell| cell.text.as_str()));
-        let lines = self.lines(&format!("{}{GAP}", left(&self.safe(name), name_width)), text);
-        self.text += &if row.is_dim { format!("{DIM}{lines}{DIM:#}") } else { lines };
+        self.wrapped(&format!("{}{GAP}", left(&self.safe(name), name_width)), text);
     }
 
     fn row(&mut self, row: &Row, cells: &[String], grid: &Grid) {
@@ -325,7 +324,7 @@ pub fn columns(text: &str) -> usize {
 /// Returns the text, or its beginning with an ellipsis if it takes more than this number of columns.
 pub fn cut(text: &str, most: usize) -> String {
     match columns(text) > most {
-        true => format!("{}{ELLIPSIS}", beginning(text, most.saturating_sub(ELLIPSIS.len())).trim_end()),
+        true => format!("{}{ELLIPSIS}", text.unicode_truncate(most.saturating_sub(ELLIPSIS.len())).0.trim_end()),
         false => text.into(),
     }
 }
@@ -333,16 +332,6 @@ pub fn cut(text: &str, most: usize) -> String {
 /// Returns the text with spaces after it.
 pub fn left(text: &str, width: usize) -> String {
     format!("{text}{:1$}", "", width.saturating_sub(columns(text)))
-}
-
-/// Returns as much of the text as fits into these columns.
-fn beginning(text: &str, most: usize) -> &str {
-    let mut used = 0;
-    let end = text.char_indices().find(|(_, c)| {
-        used += c.width().unwrap_or(0);
-        used > most
-    });
-    &text[..end.map_or(text.len(), |(at, _)| at)]
 }
 
 /// Returns the words of the text in lines of at most this number of columns. A longer word has its own line.

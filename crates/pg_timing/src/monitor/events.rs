@@ -23,6 +23,12 @@ impl Events {
         self.0.last_mut().expect("one was added")
     }
 
+    /// Adds an event about a finding.
+    fn finding(&mut self, finding: &Finding, event: EventKind, summary: String) {
+        let event = self.add(event, summary);
+        (event.subject, event.severity) = (Some(finding.id.clone()), Some(finding.severity));
+    }
+
     /// Adds an event about a clock or a collector.
     pub fn about(&mut self, subject: &str, event: EventKind, value: Option<f64>, summary: String) {
         let event = self.add(event, summary);
@@ -207,12 +213,13 @@ fn update_finding(known: &mut WatchedFinding, now: &mut Finding, events: &mut Ev
             return;
         }
         (known.calm, known.since_fall) = (0, 0);
-        if now.severity.is_alarm() {
-            appeared(events, now);
-        } else {
-            let change = if now.severity == Severity::Unknown { "not determined any more" } else { "cleared" };
-            let event = events.add(EventKind::FindingCleared, format!("{change}: {}", known.finding.summary));
-            (event.subject, event.severity) = (Some(now.id.clone()), Some(now.severity));
+        let before = &known.finding.summary;
+        match now.severity {
+            Severity::Unknown => {
+                events.finding(now, EventKind::FindingCleared, format!("not determined any more: {before}"))
+            }
+            Severity::Ok => events.finding(now, EventKind::FindingCleared, format!("cleared: {before}")),
+            _ => events.finding(now, EventKind::FindingAppeared, now.summary.clone()),
         }
     } else if now.severity.is_alarm() {
         if now.severity > known.finding.severity {
@@ -221,7 +228,7 @@ fn update_finding(known: &mut WatchedFinding, now: &mut Finding, events: &mut Ev
             }
             known.needed =
                 if known.since_fall < SOON { (2 * known.needed).min(MAX_CALM_SAMPLES) } else { CALM_SAMPLES };
-            appeared(events, now);
+            events.finding(now, EventKind::FindingAppeared, now.summary.clone());
         }
         known.calm = 0;
     }
@@ -229,11 +236,6 @@ fn update_finding(known: &mut WatchedFinding, now: &mut Finding, events: &mut Ev
         known.since = events.1;
     }
     known.finding.clone_from(now);
-}
-
-fn appeared(events: &mut Events, finding: &Finding) {
-    let event = events.add(EventKind::FindingAppeared, &finding.summary);
-    (event.subject, event.severity) = (Some(finding.id.clone()), Some(finding.severity));
 }
 
 /// The number of samples whose costs are the noise: one hour by default.
@@ -255,10 +257,8 @@ pub struct ReadCosts(BTreeMap<String, Cost>);
 #[derive(Default)]
 struct Cost {
     samples: VecDeque<f64>,
-    /// the median before the cost rose, while it is risen
-    risen_from_ns: Option<f64>,
-    /// samples since it rose
-    since: usize,
+    /// while it is risen: the median before that, and the number of samples since then
+    risen: Option<(f64, usize)>,
 }
 
 impl ReadCosts {
@@ -266,7 +266,7 @@ impl ReadCosts {
     pub fn is_suspicious(&self, clocks: &[ClockReport]) -> bool {
         clocks.iter().any(|clock| {
             let known = self.0.get(&clock.name);
-            known.zip(calm_ns(clock)).is_some_and(|(known, ns)| known.risen_from_ns.is_none() && known.exceeds(ns))
+            known.zip(calm_ns(clock)).is_some_and(|(known, ns)| known.risen.is_none() && known.exceeds(ns))
         })
     }
 
@@ -295,27 +295,25 @@ impl Cost {
 
     /// Adds the cost of a sample. Returns the event, if there is one.
     fn update(&mut self, ns: f64, name: &str) -> Option<(EventKind, String)> {
-        let (now, median) = (duration(ns), self.median());
-        let event = match (self.risen_from_ns, self.exceeds(ns)) {
-            (None, true) => {
-                (self.risen_from_ns, self.since) = (Some(median), 0);
-                let before = duration(median);
-                Some((EventKind::ReadCostRose, format!("one read of clock {name} takes {now} instead of {before}")))
+        let (now, is_risen, before) = (duration(ns), self.exceeds(ns), self.risen);
+        self.risen = is_risen.then(|| before.map_or((self.median(), 1), |(from_ns, samples)| (from_ns, samples + 1)));
+        // A cost that stays is the new normal.
+        if self.risen.is_some_and(|(_, samples)| samples > NOISE_SAMPLES) {
+            *self = Cost::default();
+        }
+        let event = match (before, self.risen) {
+            (None, Some((from_ns, _))) => {
+                let from = duration(from_ns);
+                Some((EventKind::ReadCostRose, format!("one read of clock {name} takes {now} instead of {from}")))
             }
-            (Some(from_ns), false) => {
-                self.risen_from_ns = None;
-                let before = duration(from_ns);
-                let summary = format!("one read of clock {name} takes {now}; before the rise it took {before}");
+            (Some((from_ns, _)), None) if !is_risen => {
+                let summary =
+                    format!("one read of clock {name} takes {now}; before the rise it took {}", duration(from_ns));
                 Some((EventKind::ReadCostFell, summary))
             }
             _ => None,
         };
-        self.since += 1;
-        // A cost that stays is the new normal.
-        if self.risen_from_ns.is_some() && self.since > NOISE_SAMPLES {
-            *self = Cost::default();
-        }
-        if self.risen_from_ns.is_none() {
+        if self.risen.is_none() {
             self.samples.push_back(ns);
         }
         if self.samples.len() > NOISE_SAMPLES {

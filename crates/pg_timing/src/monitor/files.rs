@@ -2,7 +2,6 @@
 //! file of `--textfile`. An output that takes nothing, such as a pipe without a reader or a full disk, never stops the samples.
 
 use crate::error::{Error, require};
-use crate::human::reason;
 use crate::output_file::OutputFile;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
@@ -52,9 +51,7 @@ impl Lines {
                 Err(error) if [ErrorKind::Interrupted, ErrorKind::WouldBlock].contains(&error.kind()) => Ok(0),
                 // A pipe whose reader has ended: `head` has read what it wanted.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(line.len()),
-                written => {
-                    written.map_err(|error| Error::new(format!("could not write to {name}: {}", reason(&error)), HINT))
-                }
+                written => written.map_err(|error| Error::io(format!("could not write to {name}"), &error, HINT)),
             }
         })
     }

@@ -7,7 +7,6 @@
 use super::lock;
 use crate::error::Error;
 use crate::guardian::without_signals;
-use crate::human::reason;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Result, Write};
@@ -74,10 +73,9 @@ impl Endpoint {
         let shared = Arc::<Mutex<Shared>>::default();
         let server = Server { listener, shared: shared.clone(), connections: VecDeque::new() };
         let thread = || std::thread::Builder::new().name("http".into()).spawn(move || server.run());
-        without_signals(thread).map_err(|error| {
-            let what = format!("could not start the HTTP endpoint: {}", reason(&error));
-            Error::new(what, "check the limit for threads: ulimit -u")
-        })?;
+        let failed =
+            |error| Error::io("could not start the HTTP endpoint", &error, "check the limit for threads: ulimit -u");
+        without_signals(thread).map_err(failed)?;
         Ok(Endpoint { address, shared })
     }
 
@@ -116,7 +114,7 @@ fn listen(text: &str) -> std::result::Result<(TcpListener, SocketAddr), Error> {
     };
     bind().map_err(|error: std::io::Error| {
         const HINT: &str = "give an address of this host (ip address) and a free port above 1023 (ss -ltnp), for example 127.0.0.1:9864";
-        Error::new(format!("could not listen on {full}: {}", reason(&error)), HINT)
+        Error::io(format!("could not listen on {full}"), &error, HINT)
     })
 }
 

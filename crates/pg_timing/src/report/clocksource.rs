@@ -2,25 +2,19 @@
 
 use super::{ClockReport, HostFacts};
 
+type Text = &'static str;
+
 /// One kind of clock source.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ClocksourceTraits {
-    /// the kernel's name
-    pub name: &'static str,
-    pub what: &'static str,
+    /// the kernels' names: Linux's first
+    names: &'static [Text],
+    pub what: Text,
     /// typical cost of one read, by the fastest access path of this clock source
-    pub read: &'static str,
-    pub vdso: Vdso,
+    pub read: Text,
+    /// the vDSO can read it without a system call, at least with some hypervisors and kernel versions
+    pub has_vdso: bool,
     pub grade: Grade,
-}
-
-/// Whether the vDSO can read it without a system call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Vdso {
-    Yes,
-    No,
-    /// depends on the hypervisor or the kernel version
-    Depends,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,54 +31,44 @@ pub enum Grade {
     Coarse,
 }
 
-const fn of(name: &'static str, what: &'static str, read: &'static str, vdso: Vdso, grade: Grade) -> ClocksourceTraits {
-    ClocksourceTraits { name, what, read, vdso, grade }
+const fn of(names: &'static [Text], what: Text, read: Text, has_vdso: bool, grade: Grade) -> ClocksourceTraits {
+    ClocksourceTraits { names, what, read, has_vdso, grade }
 }
 
-/// Best first. Linux's names, then FreeBSD's.
+/// Best first.
 #[rustfmt::skip]
 const TABLE: &[ClocksourceTraits] = &[
-    of("tsc", "the CPU's counter (TSC)", "15 to 50 ns", Vdso::Yes, Grade::Fast),
-    of("arch_sys_counter", "the CPU's counter (ARM's generic timer)", "15 to 60 ns", Vdso::Yes, Grade::Fast),
-    of("kvm-clock", "KVM's clock, based on the TSC", "20 to 70 ns", Vdso::Yes, Grade::Fast),
-    of("hyperv_clocksource_tsc_page", "Hyper-V's clock, based on the TSC", "20 to 70 ns", Vdso::Yes, Grade::Fast),
-    of("tsc-early", "the TSC, while the kernel measures its rate", "15 to 50 ns", Vdso::Yes, Grade::Fair),
-    of("xen", "Xen's clock; older kernels need a system call", "50 to 700 ns", Vdso::Depends, Grade::Slow),
-    of("hyperv_clocksource_msr", "Hyper-V's counter; each read calls the hypervisor", "1 us or more", Vdso::No, Grade::Slow),
-    of("hpet", "a timer chip, slowest in virtual machines", "0.5 to 15 us", Vdso::No, Grade::Stalls),
-    of("acpi_pm", "the power management timer, in steps of 280 ns", "0.5 us or more", Vdso::No, Grade::Stalls),
-    of("pit", "the PC's first timer chip", "several us", Vdso::No, Grade::Stalls),
-    of("jiffies", "the kernel's tick, in steps of 1 to 10 ms", "50 to 400 ns", Vdso::No, Grade::Coarse),
-    of("refined-jiffies", "the kernel's tick, in steps of 1 to 10 ms", "50 to 400 ns", Vdso::No, Grade::Coarse),
-    of("hyperv_clocksource", "Hyper-V's counter; each read calls the hypervisor", "1 us or more", Vdso::No, Grade::Slow),
-
-    of("TSC-low", "the CPU's counter (TSC) without its lowest bits", "15 to 50 ns", Vdso::Yes, Grade::Fast),
-    of("TSC", "the CPU's counter (TSC)", "15 to 50 ns", Vdso::Yes, Grade::Fast),
-    of("ARM MPCore Timecounter", "the CPU's counter (ARM's generic timer)", "15 to 60 ns", Vdso::Yes, Grade::Fast),
-    of("kvmclock", "KVM's clock, based on the TSC", "20 to 70 ns", Vdso::Depends, Grade::Fast),
-    of("Hyper-V-TSC", "Hyper-V's clock, based on the TSC", "20 to 70 ns", Vdso::Yes, Grade::Fast),
-    of("XENTIMER", "Xen's clock; needs a system call", "100 to 700 ns", Vdso::No, Grade::Slow),
-    of("Hyper-V", "Hyper-V's counter; each read calls the hypervisor", "1 us or more", Vdso::No, Grade::Slow),
-    of("HPET", "a timer chip, slowest in virtual machines", "0.5 to 15 us", Vdso::Depends, Grade::Stalls),
-    of("ACPI-fast", "the power management timer, in steps of 280 ns", "0.5 us or more", Vdso::No, Grade::Stalls),
-    of("ACPI-safe", "the power management timer, read three times", "1.5 us or more", Vdso::No, Grade::Stalls),
-    of("piix", "the power management timer of old Intel chipsets", "0.5 us or more", Vdso::No, Grade::Stalls),
-    of("i8254", "the PC's first timer chip", "several us", Vdso::No, Grade::Stalls),
+    of(&["tsc", "TSC"], "the CPU's counter (TSC)", "15 to 50 ns", true, Grade::Fast),
+    of(&["TSC-low"], "the CPU's counter (TSC) without its lowest bits", "15 to 50 ns", true, Grade::Fast),
+    of(&["arch_sys_counter", "ARM MPCore Timecounter"], "the CPU's counter (ARM's generic timer)", "15 to 60 ns", true, Grade::Fast),
+    of(&["kvm-clock", "kvmclock"], "KVM's clock, based on the TSC", "20 to 70 ns", true, Grade::Fast),
+    of(&["hyperv_clocksource_tsc_page", "Hyper-V-TSC"], "Hyper-V's clock, based on the TSC", "20 to 70 ns", true, Grade::Fast),
+    of(&["tsc-early"], "the TSC, while the kernel measures its rate", "15 to 50 ns", true, Grade::Fair),
+    of(&["xen"], "Xen's clock; older kernels need a system call", "50 to 700 ns", true, Grade::Slow),
+    of(&["XENTIMER"], "Xen's clock; needs a system call", "100 to 700 ns", false, Grade::Slow),
+    of(&["hyperv_clocksource_msr", "hyperv_clocksource", "Hyper-V"], "Hyper-V's counter; each read calls the hypervisor", "1 us or more", false, Grade::Slow),
+    of(&["hpet"], "a timer chip, slowest in virtual machines", "0.5 to 15 us", false, Grade::Stalls),
+    of(&["HPET"], "a timer chip, slowest in virtual machines", "0.5 to 15 us", true, Grade::Stalls),
+    of(&["acpi_pm", "ACPI-fast"], "the power management timer, in steps of 280 ns", "0.5 us or more", false, Grade::Stalls),
+    of(&["ACPI-safe"], "the power management timer, read three times", "1.5 us or more", false, Grade::Stalls),
+    of(&["piix"], "the power management timer of old Intel chipsets", "0.5 us or more", false, Grade::Stalls),
+    of(&["pit", "i8254"], "the PC's first timer chip", "several us", false, Grade::Stalls),
+    of(&["jiffies", "refined-jiffies"], "the kernel's tick, in steps of 1 to 10 ms", "50 to 400 ns", false, Grade::Coarse),
 ];
 
 /// Returns what is known about a clock source.
 pub fn traits_of(name: &str) -> Option<&'static ClocksourceTraits> {
-    TABLE.iter().find(|traits| traits.name == name)
+    TABLE.iter().find(|traits| traits.names.contains(&name))
 }
 
 /// Returns whether a name is the beginning of a clock source's name, and not a whole name.
 pub fn is_cut_name(name: &str) -> bool {
-    traits_of(name).is_none() && TABLE.iter().any(|traits| traits.name.starts_with(name))
+    traits_of(name).is_none() && TABLE.iter().flat_map(|traits| traits.names).any(|whole| whole.starts_with(name))
 }
 
-/// Returns the recommended clock sources, the best first.
-pub fn best_first() -> impl Iterator<Item = &'static ClocksourceTraits> {
-    TABLE.iter().filter(|traits| traits.grade == Grade::Fast)
+/// Returns the names of the recommended clock sources, the best first.
+pub fn best_first() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().filter(|traits| traits.grade == Grade::Fast).flat_map(|traits| traits.names).copied()
 }
 
 impl ClocksourceTraits {
@@ -140,7 +124,7 @@ impl ClocksourceList {
     /// Returns the best available clock source that is not the current one and not slow.
     pub fn candidate(&self) -> Option<&ClocksourceRow> {
         let available = || self.rows.iter().filter(|row| row.state == ClocksourceState::Available);
-        let fast = best_first().find_map(|fast| available().find(|row| row.name == fast.name));
+        let fast = best_first().find_map(|fast| available().find(|row| row.name == fast));
         fast.or_else(|| available().find(|row| row.traits.is_some_and(|traits| traits.is_good())))
     }
 
@@ -148,8 +132,8 @@ impl ClocksourceList {
     pub fn is_best(&self) -> bool {
         use ClocksourceState::{Available, Current};
         let state_of = |name: &str| self.rows.iter().find(|row| row.name == name).map(|row| &row.state);
-        let best = best_first().find(|known| matches!(state_of(known.name), Some(Current | Available)));
-        best.is_some_and(|best| state_of(best.name) == Some(&Current))
+        let best = best_first().find(|name| matches!(state_of(name), Some(Current | Available)));
+        best.is_some_and(|best| state_of(best) == Some(&Current))
     }
 }
 
@@ -205,8 +189,9 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        for (at, one) in TABLE.iter().enumerate() {
-            assert!(TABLE[..at].iter().all(|other| other.name != one.name), "{}", one.name);
+        let names: Vec<&str> = TABLE.iter().flat_map(|traits| traits.names).copied().collect();
+        for (at, name) in names.iter().enumerate() {
+            assert!(!names[..at].contains(name), "{name}");
         }
     }
 
@@ -216,8 +201,8 @@ mod tests {
             let traits = traits_of(name).unwrap();
             assert_eq!((traits.can_stall(), traits.is_slow(), traits.is_good()), (true, slow, false), "{name}");
         }
-        assert!(best_first().all(|traits| !traits.is_slow() && traits.vdso != Vdso::No));
-        assert_eq!(best_first().next().map(|traits| traits.name), Some("tsc"));
+        assert!(best_first().filter_map(traits_of).all(|traits| !traits.is_slow() && traits.has_vdso));
+        assert_eq!(best_first().next(), Some("tsc"));
         assert_eq!(traits_of("flux-capacitor"), None);
     }
 }

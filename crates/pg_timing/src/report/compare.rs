@@ -427,31 +427,28 @@ impl Pair<'_> {
     /// Returns the verdict. The worst change counts, then a missing comparison, then the best change. The first sentence is its
     /// reason.
     fn verdict(&self) -> CompareVerdict {
-        let effects = self.changes.iter().map(|change| change.effect).filter(|effect| *effect != Effect::NotCompared);
-        let worst = effects.clone().max().unwrap_or(Effect::Same);
-        let best = effects.min().unwrap_or(Effect::Same);
         // The first comparison is that of the read cost of PostgreSQL's clock.
         let has_cost = self.changes.first().is_some_and(|cost| cost.note.is_none());
-        let effect = match () {
-            () if worst >= Effect::Worse => worst,
-            // It is unknown whether such a fault is new, or gone.
-            () if !has_cost || self.changes.iter().any(|change| change.hides(Severity::Critical)) => {
-                Effect::NotCompared
-            }
-            () if best <= Effect::Better => best,
-            () => worst,
-        };
+        // Without it, and with an alarm that may be new or gone, nothing can be called the same or better.
+        let is_unknown = !has_cost || self.changes.iter().any(|change| change.hides(Severity::Critical));
+        let compared = self.changes.iter().map(|change| change.effect).filter(|effect| *effect != Effect::NotCompared);
+        let effects = compared.chain(is_unknown.then_some(Effect::NotCompared));
+        let best = effects.clone().min().unwrap_or(Effect::Same);
+        let worst = effects.max().unwrap_or(Effect::Same);
+        let effect = if worst >= Effect::NotCompared || best > Effect::Better { worst } else { best };
         let list = |head: &str, is_listed: &dyn Fn(&Change) -> bool| {
             let texts: Vec<String> = self.changes.iter().filter(|change| is_listed(change)).map(Change::text).collect();
             (!texts.is_empty()).then(|| format!("{head}: {}.", texts.join(", ")))
         };
-        let mut sentences = Vec::new();
-        for level in [Effect::MuchWorse, Effect::Worse, Effect::MuchBetter, Effect::Better] {
-            sentences.extend(list(&format!("Now {}", level.word()), &|change| change.effect == level));
-        }
-        sentences.extend((effect == Effect::Same).then(|| "No figure changed by more than the noise.".into()));
-        let is_different = |change: &Change| change.effect == effect && effect == Effect::Changed;
-        sentences.extend(list("Different, but neither better nor worse", &is_different));
+        let all_of = |head: &str, effect: Effect| list(head, &|change| change.effect == effect);
+        let now = |effect: Effect| all_of(&format!("Now {}", effect.word()), effect);
+        let levels = [Effect::MuchWorse, Effect::Worse, Effect::MuchBetter, Effect::Better];
+        let mut sentences: Vec<String> = levels.into_iter().filter_map(now).collect();
+        sentences.extend(match effect {
+            Effect::Same => Some("No figure changed by more than the noise.".into()),
+            Effect::Changed => all_of("Different, but neither better nor worse", effect),
+            _ => None,
+        });
         sentences.extend(self.meaning(effect));
         sentences.extend(list("Alarms that only one of the reports can show", &|change| {
             change.hides(Severity::Warning) || change.hides(Severity::Critical)

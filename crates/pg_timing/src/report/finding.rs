@@ -81,9 +81,8 @@ impl Finding {
         Finding { id: id.into(), severity, summary: summary.into(), ..Finding::default() }
     }
 
-    pub fn evidence(mut self, line: impl Into<String>) -> Finding {
-        self.evidence.push(line.into());
-        self
+    pub fn evidence(self, line: impl Into<String>) -> Finding {
+        self.evidence_lines([line.into()])
     }
 
     /// Adds several lines of evidence.
@@ -97,9 +96,8 @@ impl Finding {
         self
     }
 
-    pub fn fix(mut self, fix: Fix) -> Finding {
-        self.fix.push(fix);
-        self
+    pub fn fix(self, fix: Fix) -> Finding {
+        self.fixes([fix])
     }
 
     /// Adds several fixes.

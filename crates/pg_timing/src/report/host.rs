@@ -180,10 +180,8 @@ impl Activity {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KernelReport {
     /// the kernel's messages about clocks since boot, in order; a repeated one appears once
-    #[serde(default)]
     pub messages: Vec<KernelMessage>,
     /// number of recognized lines since boot; if it is 0, the log proves nothing about clocks
-    #[serde(default)]
     pub recognized_lines: usize,
     /// why the log cannot be from this host; then it was judged alone, and nothing was measured
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -262,7 +260,6 @@ pub struct Demoted {
     pub at_boot: bool,
     pub cpu: Option<u32>,
     /// `tsc`, or `tsc-early` during boot
-    #[serde(default)]
     pub clocksource: String,
     /// the kernel's text after "due to"
     pub reason: Option<String>,

@@ -19,7 +19,6 @@ pub struct LogReport {
     /// statements that executed them
     pub total: LogTotal,
     /// reported time of nested plans, which the total does not contain
-    #[serde(default)]
     pub nested_ms: f64,
     /// the statement that lost the most time to timing comes first
     pub statements: Vec<LoggedStatement>,
@@ -42,7 +41,6 @@ pub struct LogTotal {
     /// number of plans; in the total, without nested ones
     pub runs: u64,
     /// number of plans of nested statements: a function or a trigger executed them. They have rows of their own
-    #[serde(default)]
     pub nested_runs: u64,
     /// execution time that auto_explain reported
     pub reported_ms: f64,

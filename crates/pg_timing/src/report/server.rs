@@ -53,7 +53,6 @@ pub struct AdviseReport {
     pub node_read: Option<ReadCost>,
     pub settings: Vec<SettingAdvice>,
     /// alarms about the clocks of the server's host, if it was measured
-    #[serde(default)]
     pub findings: Vec<Finding>,
     pub verdict: Verdict,
     /// events that the server's statistics do not show, or show late

@@ -76,7 +76,8 @@ fn each_text_of_a_host_report_is_escaped() {
     for host in fixtures("hosts") {
         let root = fixture("hosts").join(host);
         let (_, report, _) = run(pg_timing().args(["--format", "json", "--root"]).arg(root));
-        replaced += assert_each_text_is_escaped(&json(&report), |report| screen(&document::host::document(report)));
+        replaced +=
+            assert_each_text_is_escaped(&json(&report), |report| screen(&document::host::document(report, None)));
         assert_each_text_is_escaped(&json(&report), |report| document::nagios::check(report, &Thresholds::default()));
         let page = |report: &Report| {
             let document = Document::Host(Box::new(report.clone()));
@@ -111,7 +112,7 @@ fn each_text_of_an_advise_report_is_escaped() {
     let report = serde_json::json!({
         "schema_version": 1, "version": "0", "server_version": "18.6", "server": "db", "window_s": 10.0,
         "interrupted": false, "read": {"ns": 20.0, "low_ns": 19.0, "high_ns": 21.0, "clock": "system", "how": "measured"},
-        "settings": [setting], "verdict": {"severity": "ok", "summary": "fine"}, "not_seen": ["triggers"],
+        "settings": [setting], "findings": [], "verdict": {"severity": "ok", "summary": "fine"}, "not_seen": ["triggers"],
     });
     let text = |report: &AdviseReport| screen(&document::advise::document(report));
     assert!(assert_each_text_is_escaped(&report, text) > 10);

@@ -141,7 +141,7 @@ fn advise_report() -> Value {
     ];
     json!({
         "schema_version": 1, "version": "0", "server_version": "18.6", "server": "db", "window_s": 10.0, "interrupted": false,
-        "read": {"ns": 20.0, "low_ns": 19.0, "high_ns": 21.0, "clock": "system", "how": "measured"}, "settings": settings,
+        "read": {"ns": 20.0, "low_ns": 19.0, "high_ns": 21.0, "clock": "system", "how": "measured"}, "settings": settings, "findings": [],
         "verdict": {"severity": "warning", "summary": "a | b\nOK c"}, "not_seen": [],
     })
 }

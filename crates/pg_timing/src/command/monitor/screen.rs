@@ -2,7 +2,6 @@
 
 use crate::command::is_utf8;
 use crate::error::{Error, require};
-use crate::human::reason;
 use crate::monitor::screen::{View, draw};
 use crate::report::MonitorReport;
 use ratatui::backend::CrosstermBackend;
@@ -50,7 +49,7 @@ pub fn run(reports: &Receiver<MonitorReport>, stop: &AtomicBool) -> anyhow::Resu
     let shown = show(reports, stop, &continued);
     // If the terminal is closed, there is nothing to restore.
     _ = leave();
-    Ok(shown.map_err(|error| Error::new(format!("could not use the terminal: {}", reason(&error)), HINT))?)
+    Ok(shown.map_err(|error| Error::io("could not use the terminal", &error, HINT))?)
 }
 
 /// Returns when the user quits, or when `stop` is set.

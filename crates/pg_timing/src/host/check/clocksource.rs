@@ -119,7 +119,7 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
                 .risk("someone may have had a reason for it; the restart stops everything on this machine"),
         );
     }
-    if let Some(name) = best_first().map(|traits| traits.name).find(|name| available.iter().any(|a| a == name)) {
+    if let Some(name) = best_first().find(|name| available.iter().any(|a| a == name)) {
         return Some(switch(report, current, name));
     }
     let demoted = alarm(report, finding_id::TSC_DEMOTED).is_some();
@@ -129,7 +129,7 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
 /// Returns the fix for a TSC whose rate may change: a fast clock source that corrects it, if the kernel offers one.
 pub fn other_than_tsc(report: &Report) -> Option<Fix> {
     let (current, available) = report.clocksource.known()?;
-    let corrected = best_first().map(|traits| traits.name).find(|name| {
+    let corrected = best_first().find(|name| {
         !timing_clock::clocksource::is_counter(name) && available.iter().any(|available| available == name)
     });
     Some(match corrected {

@@ -100,10 +100,10 @@ const COARSE_WHY: &str =
 /// Returns the finding if the step was not measured. The kernel's tick is always coarse. For any other clock source,
 /// `why` is the reason.
 fn coarse_by_clocksource(report: &Report, why: String) -> Judged {
-    let coarse = report.clocksource.current.known().and_then(|name| traits_of(name));
-    let traits = coarse.filter(|traits| traits.grade == Grade::Coarse).ok_or(why)?;
-    Ok(critical(format!("the kernel's clock source is {}, which is coarse", traits.name))
-        .evidence(format!("{}: {}", traits.name, traits.what))
+    let current = report.clocksource.current.known().and_then(|name| Some((name, traits_of(name)?)));
+    let (name, traits) = current.filter(|(_, traits)| traits.grade == Grade::Coarse).ok_or(why)?;
+    Ok(critical(format!("the kernel's clock source is {name}, which is coarse"))
+        .evidence(format!("{name}: {}", traits.what))
         .why(COARSE_WHY)
         .fixes(other_clocksource(report)))
 }

@@ -3,7 +3,7 @@
 use super::Progress;
 use crate::host::measure::{Budget, COUNTERS, Clocks, DriftMeter, MAX_SLEW, Meter, Outside, Pinned, Record};
 use crate::host::measure::{clocks, measure_step, summarize, timing_cost, trend, without_rate};
-use crate::report::{AccessPath, COUNTER, ClockReport, Drift, SYSTEM, Vdso, traits_of};
+use crate::report::{AccessPath, COUNTER, ClockReport, Drift, SYSTEM, traits_of};
 use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, REFERENCE_NAME, Rate, System, SystemSyscall};
 use timing_clock::{Posix, Reference, Refused};
 
@@ -211,7 +211,7 @@ const INTERPOSED_SHARE: f64 = 1.5;
 /// The medians are not reliable: if the machine is slow from time to time, one clock may be affected more than another. The
 /// costs can mislead, too, but some clock sources are never read by the vDSO.
 fn determine_access(clocks: &mut [ClockReport], costs: &[Option<f64>], clocksource: Option<&str>) {
-    let has_vdso = clocksource.and_then(traits_of).is_none_or(|traits| traits.vdso != Vdso::No);
+    let has_vdso = clocksource.and_then(traits_of).is_none_or(|traits| traits.has_vdso);
     let cost = |name| clocks.iter().zip(costs).find(|(clock, _)| clock.name == name).and_then(|(_, cost)| *cost);
     let Some(call) = cost(SYSCALL) else { return };
     let call_median = clocks.iter().find(|clock| clock.name == SYSCALL).and_then(|clock| clock.read_ns);

@@ -93,7 +93,7 @@ fn assert_valid(outputs: &[Output]) {
 fn assert_valid_report(output: &Output) {
     let mut report = crate::host::pg_test_timing::report::report(output);
     crate::host::check::judge(&mut report);
-    assert!(!crate::document::text::piped(&crate::document::host::document(&report)).is_empty());
+    assert!(!crate::document::text::piped(&crate::document::host::document(&report, None)).is_empty());
     for clock in &report.clocks {
         assert!(clock.gaps.is_none_or(|gaps| (0.0..=1.0).contains(&gaps.share)), "{clock:?}");
         assert!(clock.granularity_between_ns.is_none_or(|(low, high)| low <= high), "{clock:?}");
