@@ -11,8 +11,7 @@ pub fn tsc_denied(report: &Report) -> Judged {
         true => ok("this process may read the CPU's counter"),
         false => Ok(warning("this process may not read the CPU's counter (PR_SET_TSC)")
             .evidence("also denied: every clock that the vDSO reads; only system calls and COARSE clocks work")
-            .why("a program under this rule, for example PostgreSQL, is killed when it first reads the clock; these figures are \
-                  not valid for a server outside of the sandbox")
+            .why("in this sandbox, PostgreSQL is killed when it first reads the clock; for a server outside, these figures are wrong")
             .fix(Fix::new("run pg_timing outside of the sandbox that set this rule (a seccomp profile or a replay debugger)"))),
     }
 }
@@ -42,17 +41,11 @@ pub fn tsc_not_invariant(report: &Report) -> Judged {
     if missing.is_empty() {
         return ok("the CPU or its hypervisor guarantees that the TSC has a constant rate and never stops");
     }
-    let what: Vec<&str> = missing.iter().map(|(_, what)| *what).collect();
-    let summary = format!(
-        "the clock source is {current}, but the CPU does not guarantee an invariant TSC: {}",
-        what.join(", and ")
-    );
-    Ok(warning(summary)
-        .evidence_lines(missing.into_iter().map(|(evidence, _)| evidence))
-        .why(
-            "the kernel measured the rate at boot. If the rate changes or the TSC stops, all times on the host are wrong, \
-             until the kernel notices it and selects another clock source",
-        )
+    let (evidence, what): (Vec<String>, Vec<&str>) = missing.into_iter().unzip();
+    let what = what.join(", and ");
+    Ok(warning(format!("the clock source is {current}, but the CPU does not guarantee an invariant TSC: {what}"))
+        .evidence_lines(evidence)
+        .why("if the TSC's rate changes or the TSC stops, all times on the host are wrong, until the kernel notices it")
         .fixes(other_than_tsc(report)))
 }
 
@@ -92,21 +85,21 @@ struct Claimed {
 pub fn tsc_rate_mismatch(report: &Report) -> Judged {
     let tsc = &report.tsc;
     let &measured = tsc.frequency_khz.known().ok_or("the counter's rate was not measured")?;
-    // In the output of pg_test_timing the rate in use is the claim, and the calibration is the measured rate.
-    let in_use = tsc.calibrated_khz.map(|calibrated| Claimed {
-        source: "PostgreSQL 19's frequency in use".into(),
-        khz: measured,
-        // PostgreSQL's own measure, which is also the error of the times
-        error_ppm: (calibrated - measured) / measured * 1e6,
-        noise_ppm: 10.0 * VISIBLE_PPM,
-        in_use: true,
+    let claimed = |source: &str, khz: f64, error_khz: f64, noise_ppm: f64, in_use: bool| Claimed {
+        source: source.into(),
+        khz,
+        error_ppm: error_khz / measured * 1e6,
+        noise_ppm,
+        in_use,
+    };
+    // In the output of pg_test_timing the rate in use is the claim, and the calibration is the measured rate. The sign of the
+    // error is PostgreSQL's own, which is also that of the error of the times.
+    let in_use = tsc.calibrated_khz.map(|calibrated| {
+        claimed("PostgreSQL 19's frequency in use", measured, calibrated - measured, 10.0 * VISIBLE_PPM, true)
     });
-    let others = tsc.claims.iter().map(|claim| Claimed {
-        source: claim.source.clone(),
-        khz: claim.frequency_khz,
-        error_ppm: (claim.frequency_khz - measured) / measured * 1e6,
-        noise_ppm: VISIBLE_PPM.max(claim.rounding_ppm),
-        in_use: tsc.postgres19_frequency_khz == Some(claim.frequency_khz),
+    let others = tsc.claims.iter().map(|claim| {
+        let (khz, noise_ppm) = (claim.frequency_khz, VISIBLE_PPM.max(claim.rounding_ppm));
+        claimed(&claim.source, khz, khz - measured, noise_ppm, tsc.postgres19_frequency_khz == Some(khz))
     });
     let claims: Vec<Claimed> = in_use.into_iter().chain(others).collect();
     let measured = tsc.calibrated_khz.unwrap_or(measured);
@@ -131,43 +124,41 @@ pub fn tsc_rate_mismatch(report: &Report) -> Judged {
     if worst.source == ClaimSource::KernelRecalibrated.to_string() {
         return Ok(kernel_rate(worst, measured, severity).evidence_lines(evidence));
     }
-    let summary = format!(
-        "the TSC's rate is {:.0} kHz according to {}, but the measured rate is {measured:.0} kHz: times by it are {}",
-        worst.khz,
-        worst.source,
-        wrong_times(measured / worst.khz)
+    let (Claimed { source, khz, .. }, wrong) = (worst, wrong_times(measured / worst.khz));
+    let finding = with_severity(
+        severity,
+        format!(
+            "the TSC's rate is {khz:.0} kHz according to {source}, but the measured rate is {measured:.0} kHz: times by it are {wrong}"
+        ),
     );
-    let finding = with_severity(severity, summary).evidence_lines(evidence);
-    Ok(match worst.in_use {
-        true => finding
-            .why("PostgreSQL 19 divides ticks by this rate, so all times that it measures with the TSC are wrong by that much")
-            .fix(system_clock_on_19()),
-        false => {
-            finding.why("programs that use this rate (a kernel without a reference, a profiler) report wrong times")
+    let (why, fix) = match worst.in_use {
+        true => {
+            ("all times that PostgreSQL 19 measures with the TSC are wrong by that much", Some(system_clock_on_19()))
         }
-    })
+        false => ("programs that use this rate (a kernel without a reference, a profiler) report wrong times", None),
+    };
+    Ok(finding.evidence_lines(evidence).why(why).fixes(fix))
 }
 
 /// Returns the finding for a kernel that measured another rate than the one that its own clock uses.
 fn kernel_rate(recalibrated: &Claimed, used: f64, severity: Severity) -> Finding {
     let (khz, percent) = (recalibrated.khz, recalibrated.error_ppm.abs() / 1e4);
-    let summary = format!(
-        "the kernel's clock uses a TSC rate of {used:.0} kHz, but the kernel measured {khz:.0} kHz with another timer: a \
-         difference of {percent:.2}%"
+    let what = format!(
+        "set the boot parameter tsc_early_khz={khz:.0} (Linux 5.8 and newer) and restart, or update the firmware"
     );
-    with_severity(severity, summary)
-        .why(
-            "with tsc=recalibrate the kernel measures the rate, but does not use it. If the other timer is right, all clocks \
-             of this host are wrong by that much, and so are EXPLAIN's times. NTP corrects at most 0.05%",
-        )
-        .fix(
-            Fix::new(format!(
-                "give the kernel the measured rate with the boot parameter tsc_early_khz={khz:.0} (Linux 5.8 and newer) and \
-                 restart; new firmware can repair the rate in all programs"
-            ))
+    with_severity(
+        severity,
+        format!("the kernel's clock uses a TSC rate of {used:.0} kHz, but the kernel measured {khz:.0} kHz with another timer: a difference of {percent:.2}%"),
+    )
+    .why(
+        "with tsc=recalibrate the kernel measures the rate, but does not use it. If the other timer is right, all times of this \
+         host are wrong by that much. NTP corrects at most 0.05%",
+    )
+    .fix(
+        Fix::new(what)
             .undo("remove the boot parameter and restart")
             .risk("the restart stops everything on this machine; if the other timer is wrong, the clock becomes wrong"),
-        )
+    )
 }
 
 /// Returns how wrong times are: a time is ticks divided by the rate, so `factor` is the true rate divided by the used one.

@@ -23,8 +23,19 @@ pub fn drift(report: &Report) -> Judged {
     if let Some(finding) = counter.and_then(|counter| counter_alarm(counter, suspended, suspends)) {
         return Ok(finding);
     }
-    if let Some(ntp) = report.host.ntp.known().filter(|ntp| ntp.frequency_ppm.abs() > MOST_PPM) {
-        return Ok(beyond_ntp(ntp.frequency_ppm));
+    let ntp = report.host.ntp.known().map(|ntp| ntp.frequency_ppm);
+    if let Some(ppm) = ntp.filter(|ppm| ppm.abs() > MOST_PPM) {
+        return Ok(warning(format!("NTP corrects this host's clock by {ppm:+.0} ppm, beyond its limit of 500 ppm"))
+            .evidence(format!("the kernel's NTP state: {ppm:+.3} ppm, by frequency and tick"))
+            .why(format!(
+                "the kernel's rate for its clock source is wrong by that much. NTP does not correct the counter, so \
+                 PostgreSQL 19's TSC would be {:.1}% off",
+                ppm.abs() / 1e4
+            ))
+            .fix(
+                Fix::new("look at NTP's correction, and at the TSC's rate in the kernel log")
+                    .command("chronyc tracking"),
+            ));
     }
     let system = of(SYSTEM).ok_or("the drift was not measured")?;
     if let Some(step) = system.steps.first() {
@@ -34,11 +45,10 @@ pub fn drift(report: &Report) -> Judged {
             .why("the duration of an interval that contains the jump is wrong by that much"));
     }
     if system.rate_ppm.abs() - system.uncertainty_ppm > NEAR_THE_LIMIT_PPM {
-        let summary =
-            format!("NTP adjusts this host's clock by {:+.0} ppm, close to its limit of 500 ppm", system.rate_ppm);
-        return Ok(warning(summary)
+        let ppm = system.rate_ppm;
+        return Ok(warning(format!("NTP adjusts this host's clock by {ppm:+.0} ppm, close to its limit of 500 ppm"))
             .evidence(rate(system))
-            .why("without NTP this host's clock would run at that wrong rate: its clock source, or the host of this virtual machine, is faulty")
+            .why("the clock source of this host, or of a virtual machine's host, runs at a rate that is wrong by that much")
             .fix(Fix::new("look at the drift that chrony or ntpd reports").command("chronyc tracking")));
     }
     let is_adjusted = system.rate_ppm.abs() > system.uncertainty_ppm + NOTICEABLE_PPM;
@@ -53,19 +63,6 @@ pub fn drift(report: &Report) -> Judged {
     Ok(with_severity(Severity::Ok, summary).evidence(rate(system)).evidence_lines(counter.map(rate)))
 }
 
-/// Returns the finding for a correction that no crystal needs.
-fn beyond_ntp(ppm: f64) -> Finding {
-    let summary = format!("NTP corrects this host's clock by {ppm:+.0} ppm, beyond its limit of 500 ppm");
-    warning(summary)
-        .evidence(format!("the kernel's NTP state: {ppm:+.3} ppm, by frequency and tick"))
-        .why(format!(
-            "the rate that the kernel uses for its clock source is wrong by that much. PostgreSQL 19's TSC would be {:.1}% off, \
-             because NTP does not correct the counter",
-            ppm.abs() / 1e4
-        ))
-        .fix(Fix::new("look at the correction, and at how the kernel got the TSC's rate at boot").command("chronyc tracking"))
-}
-
 /// Returns the alarm of the counter, if there is one. `suspended`: the steps of CLOCK_BOOTTIME, which goes on during a suspend;
 /// `suspends`: the suspends that the kernel counted.
 ///
@@ -77,29 +74,24 @@ fn counter_alarm(counter: &Drift, suspended: &[DriftStep], suspends: u64) -> Opt
     let explained = usize::try_from(suspends).unwrap_or(usize::MAX).saturating_sub(suspended.len());
     let faults: Vec<&DriftStep> = unexplained.skip(explained).collect();
     let finding = if let Some(step) = faults.first() {
-        let summary = format!(
-            "the counter jumped by {} against {}: the virtual machine was paused or restored, or the counter is faulty",
-            duration(step.by_ns),
-            counter.reference
-        );
-        critical(summary).evidence_lines(faults.iter().map(|step| {
+        let by = format!("{} against {}", duration(step.by_ns), counter.reference);
+        critical(format!(
+            "the counter jumped by {by}: the virtual machine was paused or restored, or the counter is faulty"
+        ))
+        .evidence_lines(faults.iter().map(|step| {
             let (by, error) = (duration(step.by_ns), duration(step.error_ns));
             format!("{:.1} s after the start: {by} +- {error}", step.at_seconds)
         }))
     } else if counter.bend_ppm > QUARTZ_PPM {
-        let summary = format!("the counter's rate changed by {:.1} ppm during the measurement", counter.bend_ppm);
-        warning(summary).evidence(rate(counter))
+        warning(format!("the counter's rate changed by {:.1} ppm during the measurement", counter.bend_ppm))
+            .evidence(rate(counter))
     } else {
         return None;
     };
-    Some(
-        finding
-            .why("a server that reads the counter (PostgreSQL 19's tsc) reports wrong times, because it determines the rate only once, at its start")
-            .fix(Fix {
-                what: "after a migration or a suspend, restart the server; if this happens again, use the system clock".into(),
-                ..system_clock_on_19()
-            }),
-    )
+    let what = "after a migration or a suspend, restart the server; if this happens again, use the system clock";
+    let finding = finding
+        .why("PostgreSQL 19's tsc determines the counter's rate only once, at its start, so its times are wrong");
+    Some(finding.fix(Fix { what: what.into(), ..system_clock_on_19() }))
 }
 
 fn rate(drift: &Drift) -> String {

@@ -33,10 +33,7 @@ pub fn clock_gaps(report: &Report) -> Judged {
     let severity = if is_heavy { Severity::Warning } else { Severity::Ok };
     Ok(with_severity(severity, summary)
         .evidence_lines(evidence(system, report.activity.known()))
-        .why(
-            "a server on the host loses time in the same way, and EXPLAIN ANALYZE adds it to the node that was running: \
-             repeat a measurement before you believe it",
-        )
+        .why("a server on this host loses time, too, and EXPLAIN ANALYZE adds it to the running node: repeat measurements")
         .fix(match is_output {
             true => Fix::new("run pg_timing on that host; it shows the cause").command("pg_timing"),
             false => fix(lost, &activity),
@@ -77,22 +74,14 @@ fn evidence(system: Option<&ClockReport>, activity: Option<&Activity>) -> impl I
 fn fix(lost: f64, activity: &Activity) -> Fix {
     let throttled = activity.throttled_ms.zip(activity.run_delay_ms).is_some_and(|(ms, all)| ms >= MAIN_CAUSE * all);
     Fix::new(match activity.waiting_share() {
-        None => {
-            "look for other busy processes (top), and in a virtual machine ask whether its host is overcommitted: this kernel \
-             does not show how long a thread waits for a CPU"
-        }
+        None => "look for busy processes (top); in a virtual machine, ask whether its host is overcommitted",
         Some(waited) if waited < MAIN_CAUSE * lost => {
-            "in a virtual machine, ask whether its host is overcommitted; on hardware, look for firmware interrupts (SMI) \
-             and power management"
+            "in a virtual machine, ask whether its host is overcommitted; on hardware, look for firmware interrupts (SMI)"
         }
         Some(_) if throttled => {
-            "raise the CPU quota of this cgroup or container (cpu.max), or measure outside of it; check whether the server \
-             has a quota, too"
+            "raise the CPU quota of this container or cgroup (cpu.max), and check the server's quota"
         }
-        Some(_) => {
-            "measure again when other processes leave a CPU free; top shows them, and in a container also check its CPU quota \
-             (cpu.max)"
-        }
+        Some(_) => "measure again when a CPU is free: top shows busy processes, and cpu.max a container's CPU quota",
     })
 }
 

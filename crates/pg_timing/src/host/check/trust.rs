@@ -1,6 +1,6 @@
 //! Findings about the kernel's trust in the TSC.
 
-use super::clocksource::{restart, system_clock_on_19};
+use super::clocksource::{remove_parameter, restart, system_clock_on_19};
 use super::{Judged, alarm, critical, ok, unknown, warning, with_severity};
 use crate::report::{ClockReport, Demoted, Fix, GOOD_READ_NS, Report, Severity, System, finding_id, traits_of};
 use timing_clock::clocksource::is_tsc;
@@ -20,12 +20,8 @@ pub fn tsc_demoted(report: &Report) -> Judged {
     let current = report.clocksource.current.known().or_else(logged).map_or("another one", String::as_str);
     let summary = match demotion {
         // `the kernel marked the TSC unstable 7823 s after boot on CPU 2, because it went back; the clock source is now hpet`
-        Some(Demoted { when, cpu, because, .. }) => {
-            let when = when.as_ref().map(|when| format!(" {when}")).unwrap_or_default();
-            let cpu = cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
-            format!(
-                "the kernel marked the TSC unstable{when}{cpu}, because {because}; the clock source is now {current}"
-            )
+        Some(demotion) => {
+            format!("the kernel marked the TSC unstable{}; the clock source is now {current}", demotion.how())
         }
         None => format!("the kernel does not trust the TSC; the clock source is {current}"),
     };
@@ -45,11 +41,10 @@ pub fn tsc_demoted(report: &Report) -> Judged {
 fn evidence(report: &Report, demotion: Option<&Demoted>) -> Vec<String> {
     // What only this finding says comes first: the screen shows the rest elsewhere.
     let without_effect = demotion.and_then(|demotion| without_effect(report, demotion));
-    let doubt = demotion.and_then(|d| d.doubt.as_ref()).map(|doubt| format!("the kernel may be wrong: {doubt}"));
+    let doubt = demotion.and_then(|d| Some(format!("the kernel may be wrong: {}", d.doubt.as_ref()?)));
     let available = report.clocksource.available.known();
     let available = available.map(|names| format!("available clock sources, without tsc: {}", names.join(" ")));
-    let reason = demotion.and_then(|d| d.reason.as_ref());
-    let reason = reason.map(|reason| format!("kernel log: Marking TSC unstable due to {reason}"));
+    let reason = demotion.and_then(|d| Some(format!("kernel log: Marking TSC unstable due to {}", d.reason.as_ref()?)));
     [without_effect, doubt, available, reason].into_iter().flatten().collect()
 }
 
@@ -84,22 +79,17 @@ fn without_effect(report: &Report, demotion: &Demoted) -> Option<String> {
 
 fn fixes(report: &Report, demotion: Option<&Demoted>) -> Vec<Fix> {
     if System::of_facts(&report.host) == System::FreeBsd {
-        return vec![
-            Fix::new("check the quality that FreeBSD gives each clock at boot; it is negative for this TSC")
-                .command("sysctl kern.timecounter machdep.tsc_freq"),
-        ];
+        let what = "check the quality that FreeBSD gives each clock at boot; it is negative for this TSC";
+        return vec![Fix::new(what).command("sysctl kern.timecounter machdep.tsc_freq")];
     }
     let reason = Fix::new("look for the reason in the kernel log").command("dmesg | pg_timing check --kernel-log -");
-    let reason = demotion.is_none().then_some(reason);
-    reason.into_iter().chain([restore(report, demotion)]).collect()
+    demotion.is_none().then_some(reason).into_iter().chain([restore(report, demotion)]).collect()
 }
 
 /// Returns how to get the TSC back. A restart helps only if the kernel demoted the TSC after boot.
 fn restore(report: &Report, demotion: Option<&Demoted>) -> Fix {
     if report.host.parameters().iter().any(|word| word == "tsc=unstable") {
-        return Fix::new("remove the boot parameter tsc=unstable and restart")
-            .undo("add tsc=unstable again")
-            .risk("someone may have had a reason for it");
+        return remove_parameter("tsc=unstable", "").risk("someone may have had a reason for it");
     }
     let reason = demotion.and_then(|demotion| demotion.reason.as_deref()).unwrap_or("");
     let at_boot = demotion.is_some_and(|demotion| demotion.at_boot);
@@ -107,22 +97,18 @@ fn restore(report: &Report, demotion: Option<&Demoted>) -> Fix {
         "no fix: this CPU's TSC stops when the CPU is idle"
     } else if reason.contains("running on Hyper-V") {
         // No fault of the TSC, and clouds have no setting for it. Only the lack of Hyper-V's page makes this host slow.
-        "install a newer kernel, or move the virtual machine to a newer host; then the kernel can use Hyper-V's page \
-         (hyperv_clocksource_tsc_page), which is cheap to read"
+        "use a newer kernel or a newer host, which offers Hyper-V's page (hyperv_clocksource_tsc_page): it is cheap to read"
     } else if demotion.is_some_and(|demotion| is_checked_early(report, demotion)) {
-        "install Linux 5.5 or later, in which tsc=reliable covers tsc-early, too; in a virtual machine, let the hypervisor \
-         offer an invariant TSC"
+        "install Linux 5.5 or later, in which tsc=reliable covers tsc-early; or let the hypervisor offer an invariant TSC"
     } else if at_boot && report.host.is_guest() {
-        "enable the invariant TSC in the virtual machine's CPU settings, or use another host; otherwise the kernel \
-         marks the TSC unstable at each boot"
+        "enable the invariant TSC in the virtual machine's CPU settings, or use another host; a restart does not help"
     } else if at_boot {
         "restart once; if the kernel marks the TSC unstable again, update the firmware (BIOS)"
     } else {
         let restart = restart(report);
         let what = format!("{restart}: a running kernel does not use an unstable TSC again, a restarted one does");
         return Fix::new(what).risk(
-            "stops everything that runs there; if the cause remains (for example frequent pauses or suspends), the kernel \
-             marks the TSC unstable again",
+            "stops everything that runs there; if the cause remains (pauses, suspends), the kernel marks the TSC unstable again",
         );
     })
 }
@@ -146,11 +132,7 @@ pub fn tsc_unchecked(report: &Report) -> Judged {
         .evidence(format!("boot parameter: {parameter}"))
         .evidence(skew.summary.clone())
         .why("without this parameter the kernel would find the skew, demote the TSC, and select a correct clock source")
-        .fix(
-            Fix::new(format!("remove the boot parameter {parameter} and restart"))
-                .undo(format!("add {parameter} again"))
-                .risk("the kernel will then select a slower clock source"),
-        ))
+        .fix(remove_parameter(parameter, "").risk("the kernel will then select a slower clock source")))
 }
 
 /// `tsc-auto-demoted`: would PostgreSQL 19 use a TSC that the kernel does not trust?
@@ -163,13 +145,11 @@ pub fn tsc_auto_demoted(report: &Report) -> Judged {
     let doubt = report.demotion().and_then(|demotion| demotion.doubt.as_ref());
     let clean = |id: &str| report.findings.iter().any(|f| f.id == id && f.severity == Severity::Ok);
     if let Some(doubt) = doubt.filter(|_| clean(finding_id::CPU_SKEW) && clean(finding_id::TSC_RATE_MISMATCH)) {
-        let summary =
-            "PostgreSQL 19 would use the TSC that the kernel demoted, and pg_timing found no fault of the TSC";
+        let summary = "PostgreSQL 19 would use the TSC that the kernel demoted; pg_timing found no fault of the TSC";
         let evidence = format!("the kernel may have demoted it by mistake: {doubt}");
         return Ok(with_severity(Severity::Ok, summary).evidence(evidence));
     }
-    let summary = "PostgreSQL 19's timing_clock_source = auto would use the TSC, which the kernel does not trust";
-    Ok(warning(summary)
+    Ok(warning("PostgreSQL 19's timing_clock_source = auto would use the TSC, which the kernel does not trust")
         .evidence("the CPU has the register TSC_ADJUST: PostgreSQL 19 then uses the TSC, whatever the kernel decided")
         .why("PostgreSQL 19 does not compare the CPUs' counters: its times can jump or have a wrong rate, without a warning")
         .fix(system_clock_on_19().risk("a read of the clock then costs as much as the system clock")))

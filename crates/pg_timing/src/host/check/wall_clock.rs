@@ -9,28 +9,21 @@ const START_S: f64 = 1800.0;
 
 /// `wall-clock`: does the kernel call the time of day synchronized?
 pub fn wall_clock(report: &Report) -> Result<Finding, String> {
-    let Some(ntp) = report.host.ntp.known() else { return unknown("the kernel's NTP state is unknown") };
-    if ntp.synchronized {
+    if report.host.ntp.known().ok_or("the kernel's NTP state is unknown")?.synchronized {
         return ok("the kernel's wall clock is synchronized");
     }
     let up = report.host.uptime_seconds.known();
     if let Some(up) = up.filter(|up| **up < START_S) {
         return unknown(format!("the kernel's wall clock is not synchronized yet; the boot was {} ago", uptime(*up)));
     }
-    Ok(warning(
-        "the kernel's wall clock is not synchronized: times in logs and now() can be wrong; EXPLAIN ANALYZE is not affected",
-    )
-    .why(
-        "a virtual machine that was restored, resumed or cloned keeps the old time of day until a service sets it; without a \
-         service, each clock also drifts by seconds per day. The tools of some hypervisors (VMware, Hyper-V, VirtualBox) set the \
-         clock without telling the kernel",
-    )
-    .fix(
-        Fix::new("start the time service; install one first if there is none")
-            .command("sudo timedatectl set-ntp true")
-            .undo("sudo timedatectl set-ntp false")
-            .risk("the service can move the time of day once by a large step"),
-    ))
+    let what = "the kernel's wall clock is not synchronized: times in logs and now() can be wrong; EXPLAIN ANALYZE is not affected";
+    let why = "without a time service, a clock drifts by seconds per day, and a restored virtual machine keeps its old time; tools \
+               of some hypervisors (VMware, Hyper-V, VirtualBox) set the clock without telling the kernel";
+    let fix = Fix::new("start the time service; install one first if there is none")
+        .command("sudo timedatectl set-ntp true")
+        .undo("sudo timedatectl set-ntp false")
+        .risk("the service can move the time of day once by a large step");
+    Ok(warning(what).why(why).fix(fix))
 }
 
 #[cfg(test)]

@@ -65,6 +65,15 @@ impl KernelClockLog {
     }
 }
 
+impl Demoted {
+    /// Returns when, where and why: ` 7823 s after boot on CPU 2, because it went back`.
+    pub fn how(&self) -> String {
+        let when = self.when.as_ref().map(|when| format!(" {when}")).unwrap_or_default();
+        let cpu = self.cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
+        format!("{when}{cpu}, because {}", self.because)
+    }
+}
+
 /// The messages about one demotion of the TSC.
 struct Event<'a>(Vec<&'a Message>);
 

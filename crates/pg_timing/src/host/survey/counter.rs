@@ -55,21 +55,14 @@ pub fn judge(
         claims = cpu_claims(&features);
     }
     // Without the kernel's list of clock sources, only its log shows that it rejected the counter.
-    if let (None, Some(_), Some(reason)) = (&kernel, log.of(host), rejected(report)) {
+    if let (None, Some(_), Some(demotion)) = (&kernel, log.of(host), report.demotion()) {
         tsc.usable = Some(false);
-        tsc.distrust.push(reason);
+        tsc.distrust.push(format!("the kernel marked it unstable{}", demotion.how()));
     }
     let measured = rate.as_ref().ok().map(|rate| rate.rate);
     claims.extend(other_claims(host, report, log, measured));
     tsc.claims = claims.iter().map(|claim| compare(claim, measured)).collect();
     tsc
-}
-
-/// Returns why the counter is not safe according to the kernel log, if the kernel rejected it.
-fn rejected(report: &Report) -> Option<String> {
-    let demotion = report.kernel.known()?.demotion.as_ref()?;
-    let when = demotion.when.as_ref().map(|when| format!(" {when}")).unwrap_or_default();
-    Some(format!("the kernel marked it unstable{when}, because {}", demotion.because))
 }
 
 /// Compares a claim with the measured rate.
