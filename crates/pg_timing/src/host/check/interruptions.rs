@@ -81,7 +81,9 @@ fn fix(lost: f64, activity: &Activity) -> Fix {
         Some(_) if throttled => {
             "raise the CPU quota of this container or cgroup (cpu.max), and check the server's quota"
         }
-        Some(_) => "measure again when a CPU is free: top shows busy processes, and cpu.max a container's CPU quota",
+        Some(_) => {
+            "measure again when other processes (see top) leave a CPU free; a container can also have a CPU quota (cpu.max)"
+        }
     })
 }
 

@@ -130,21 +130,15 @@ pub fn parse(text: &str) -> Result<Vec<Output>, &'static str> {
     }
 }
 
-/// The kind of a table.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
-    Histogram,
-    /// PostgreSQL 19's exact durations
-    Observed,
-}
-
 /// What a sentence of pg_test_timing is.
 #[derive(Clone, Copy, PartialEq)]
 enum Sentence {
     Testing,
     LoopTime,
-    /// the heading of a table, or its titles, which show the unit
-    Table(Kind, Option<Unit>),
+    /// the heading of a histogram, or its titles, which show the unit
+    Histogram(Option<Unit>),
+    /// the heading or the titles of PostgreSQL 19's exact durations
+    Observed,
     SystemClock,
     Clock,
     WentBack,
@@ -158,7 +152,6 @@ enum Sentence {
 
 /// Every sentence, in the wording of every version.
 const SENTENCES: &[(&str, Sentence)] = {
-    use Kind::*;
     use Sentence::*;
     const US: Option<Unit> = Some(Unit::Microseconds);
     const NS: Option<Unit> = Some(Unit::Nanoseconds);
@@ -167,14 +160,14 @@ const SENTENCES: &[(&str, Sentence)] = {
         ("Per loop time including overhead: {loop} ns", LoopTime),
         ("Average loop time including overhead: {loop} ns", LoopTime),
         ("Per timing duration including loop overhead: {loop} ns", LoopTime),
-        ("Histogram of timing durations", Table(Histogram, None)),
-        ("Observed timing durations up to", Table(Observed, None)),
-        ("< usec: count percent", Table(Histogram, US)),
-        ("< usec % of total count", Table(Histogram, US)),
-        ("< us % of total count", Table(Histogram, US)),
-        ("<= ns % of total running % count", Table(Histogram, NS)),
-        ("<= ns % of total count", Table(Histogram, NS)),
-        ("ns % of total running % count", Table(Observed, NS)),
+        ("Histogram of timing durations", Histogram(None)),
+        ("Observed timing durations up to", Observed),
+        ("< usec: count percent", Histogram(US)),
+        ("< usec % of total count", Histogram(US)),
+        ("< us % of total count", Histogram(US)),
+        ("<= ns % of total running % count", Histogram(NS)),
+        ("<= ns % of total count", Histogram(NS)),
+        ("ns % of total running % count", Observed),
         ("System clock source: {name}", SystemClock),
         ("Fast clock source: {name}", Clock),
         ("Clock source: {name}", Clock),
@@ -189,30 +182,16 @@ const SENTENCES: &[(&str, Sentence)] = {
     ]
 };
 
-/// Returns the line without indentation, and without the marks of mails, tickets, psql and docker.
+/// Returns the line without indentation, and without the marks of mails, tickets and psql.
 pub fn unquote(line: &str) -> &str {
     let blank = |c: char| c.is_whitespace() || c == '\u{feff}';
     // psql marks line breaks in a value by `+` or `↵` at the right.
-    let mut line = line.trim_start_matches(blank).trim_end_matches(|c| blank(c) || "+|│↵`*\"',".contains(c));
-    let is_name = |word: &str| {
-        word.contains(|c: char| c.is_ascii_alphabetic())
-            && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-    };
-    loop {
-        line = line.trim_start_matches(|c| blank(c) || ">|│#*`\"'".contains(c));
-        // `12:Testing timing` comes from grep -n.
-        let digits = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
-        if let Some(text) = line[digits..].strip_prefix(':').filter(|_| digits > 0)
-            && !text.starts_with(|c: char| c.is_whitespace() || c.is_ascii_digit())
-        {
-            line = text;
-        }
-        match line.split_once('|') {
-            // `db-1  | text` comes from docker compose.
-            Some((name, rest)) if is_name(name.trim_end()) => line = rest,
-            _ => return line,
-        }
-    }
+    let line = line.trim_end_matches(|c| blank(c) || "+|│↵`*\"',".contains(c));
+    let line = line.trim_start_matches(|c| blank(c) || ">|│#*`\"'".contains(c));
+    // `12:Testing timing` comes from grep -n. A row has blanks or digits after its colon.
+    let after_digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let text = after_digits.strip_prefix(':').filter(|_| after_digits.len() < line.len());
+    text.filter(|text| !text.starts_with(|c: char| c.is_whitespace() || c.is_ascii_digit())).unwrap_or(line)
 }
 
 /// Returns whether the word is only `...` or a similar mark.
@@ -282,27 +261,22 @@ impl Reader {
                 return if *sentence == Sentence::TscSource { after_source(text) } else { rest };
             }
         }
-        let word = text.split_whitespace().next().unwrap_or("");
-        let after = &text[word.len()..];
-        let Some(table) = &mut self.table else { return after };
         let words: Vec<&str> = text.split_whitespace().take(ROW_WORDS).collect();
+        let after = |nth: usize| &text[words[nth].as_ptr().addr() - text.as_ptr().addr() + words[nth].len()..];
+        let Some(table) = &mut self.table else { return after(0) };
         let first = words[0].trim_start_matches(':');
-        if first.is_empty() {
-            return after;
-        }
-        if is_elision(word) {
+        if is_elision(first) {
             table.elision();
         } else if let Some((row, length)) = Row::of(&words) {
             table.add(row);
-            let last = words[length - 1];
-            return &text[last.as_ptr().addr() - text.as_ptr().addr() + last.len()..];
+            return after(length - 1);
         } else if first.starts_with(|c: char| c.is_ascii_digit()) {
             // A part of a row. Before the first row, a number can belong to a sentence.
             table.damaged |= !table.rows.is_empty();
-        } else if !table.rows.is_empty() && word.contains(char::is_alphabetic) {
+        } else if !table.rows.is_empty() && first.contains(char::is_alphabetic) {
             self.close_table();
         }
-        after
+        after(0)
     }
 
     /// Ends the current output and starts a new one.
@@ -344,17 +318,18 @@ impl Reader {
                 }
                 let open = self.fitting(|open| open.is_bare() && !open.is_over());
                 open.clock().loop_ns = fields.text("loop").and_then(decimal);
-                self.table = Some(Table::new(Kind::Histogram, None));
+                self.table = Some(Table::default());
             }
             // A table belongs to the current clock, or to a new output if the clock already has one.
-            Sentence::Table(kind, unit) => {
-                let open = self.fitting(|open| match open.clocks.last() {
-                    None => true,
-                    Some(clock) if kind == Kind::Histogram => clock.bins.is_empty() && clock.observed.is_empty(),
-                    Some(clock) => clock.observed.is_empty() && !open.is_classic(),
-                });
-                open.clock();
-                self.table = Some(Table::new(kind, unit));
+            Sentence::Histogram(unit) => {
+                let has_none = |clock: &ClockTable| clock.bins.is_empty() && clock.observed.is_empty();
+                self.fitting(|open| open.clocks.last().is_none_or(has_none)).clock();
+                self.table = Some(Table { unit, ..Table::default() });
+            }
+            Sentence::Observed => {
+                let has_none = |clock: &ClockTable| clock.observed.is_empty();
+                self.fitting(|open| open.clocks.last().is_none_or(has_none) && !open.is_classic()).clock();
+                self.table = Some(Table { is_list: true, ..Table::default() });
             }
             Sentence::WentBack => self.fitting(|open| !open.went_back && open.is_bare()).went_back = true,
             Sentence::Warp => {
@@ -385,21 +360,21 @@ impl Reader {
     }
 
     fn tsc(&mut self, line: Sentence, fields: &Fields) {
-        let tsc = self.open.tsc.get_or_insert_with(|| TscReport::unavailable("not in the output of pg_test_timing"));
-        let khz = || fields.number("khz").filter(|khz: &f64| *khz > 0.0);
+        const MISSING: &str = "not in the output of pg_test_timing";
+        let tsc = self.open.tsc.get_or_insert_with(|| TscReport::unavailable(MISSING));
+        let khz = fields.number("khz").filter(|khz: &f64| *khz > 0.0);
         match line {
-            Sentence::TscSource => tsc.source = tsc.source.take().or_else(|| fields.text("source").and_then(source)),
+            Sentence::TscSource => tsc.source = fields.text("source").and_then(source),
             Sentence::TscInUse => {
-                let in_use = tsc.frequency_khz.known().copied().or_else(khz);
-                tsc.frequency_khz = Fact::of(in_use, "not in the output of pg_test_timing");
+                tsc.frequency_khz = Fact::of(khz, MISSING);
                 tsc.source.get_or_insert_with(|| "PostgreSQL 19".into());
             }
-            Sentence::TscCalibrated => tsc.calibrated_khz = tsc.calibrated_khz.or_else(khz),
+            Sentence::TscCalibrated => tsc.calibrated_khz = khz,
             Sentence::TscNotUsable => {
                 tsc.usable = Some(false);
                 tsc.distrust = vec!["PostgreSQL 19 could not use the TSC".into()];
             }
-            Sentence::TscByDefault(by_default) => tsc.used_by_default = tsc.used_by_default.or(Some(by_default)),
+            Sentence::TscByDefault(by_default) => tsc.used_by_default = Some(by_default),
             _ => {}
         }
     }
@@ -408,14 +383,20 @@ impl Reader {
     fn close_table(&mut self) {
         let Some(table) = self.table.take().filter(|table| !table.rows.is_empty()) else { return };
         let clock = self.open.clock();
-        match table.kind {
-            Kind::Histogram => {
-                (clock.unit, clock.whole, clock.bins) = (table.unit(), table.is_whole(), table.bins());
-            }
-            Kind::Observed => clock.observed = table.observed(),
+        let mut lacks_rows = false;
+        if table.is_list {
+            clock.observed =
+                table.rows.iter().map(|row| ObservedDuration { ns: row.bound, count: row.count }).collect();
+        } else {
+            clock.unit = table.unit.unwrap_or_default();
+            clock.whole = table.is_whole();
+            clock.bins = table.rows.iter().filter_map(|row| bin(clock.unit, row)).collect();
+            // Every version prints empty rows, too, starting at 0.
+            let le_ns = |nth: usize| clock.unit.ns().checked_shl(nth as u32).map(|below| below - 1);
+            lacks_rows = clock.bins.iter().enumerate().any(|(nth, bin)| Some(bin.le_ns) != le_ns(nth));
         }
         let total = clock.bins.iter().map(|bin| bin.count as f64).sum();
-        self.open.cut_off |= !table.is_complete(total);
+        self.open.cut_off |= lacks_rows || !table.is_complete(total);
     }
 }
 
@@ -531,10 +512,13 @@ fn decimal(word: &str) -> Option<f64> {
 }
 
 /// A table that is being read.
+#[derive(Default)]
 struct Table {
-    kind: Kind,
-    /// unit in the titles
+    /// PostgreSQL 19's list of exact durations, and not a histogram
+    is_list: bool,
+    /// by the titles; without titles, by the layout of the rows
     unit: Option<Unit>,
+    /// shortest durations first
     rows: Vec<Row>,
     /// the number of rows before the last `...`
     elided_at: Option<usize>,
@@ -542,63 +526,32 @@ struct Table {
 }
 
 impl Table {
-    fn new(kind: Kind, unit: Option<Unit>) -> Table {
-        Table { kind, unit, rows: Vec::new(), elided_at: None, damaged: false }
-    }
-
     /// Adds a row if it fits the rows before it.
     fn add(&mut self, row: Row) {
-        let is_next = |last: &Row| match row.layout {
-            Layout::Colon => row.bound < last.bound,
-            _ => row.bound > last.bound,
+        let by_layout = if row.layout == Layout::Running { Unit::Nanoseconds } else { Unit::Microseconds };
+        let is_valid = bin(*self.unit.get_or_insert(by_layout), &row).is_some() || self.is_list;
+        let (at, fits) = match (row.layout, self.rows.first(), self.rows.last()) {
+            (Layout::Colon, Some(first), _) => (0, first.layout == row.layout && first.bound > row.bound),
+            (_, _, Some(last)) => (self.rows.len(), last.layout == row.layout && last.bound < row.bound),
+            _ => (0, true),
         };
-        let fits = self.rows.last().is_none_or(|last| last.layout == row.layout && is_next(last));
-        self.rows.push(row);
-        let valid = self.kind == Kind::Observed || bin(self.unit(), &row).is_some();
-        if !fits || !valid {
-            self.rows.pop();
-            self.damaged = true;
+        match is_valid && fits {
+            true => self.rows.insert(at, row),
+            false => self.damaged = true,
         }
     }
 
     /// Notes a `...`.
     fn elision(&mut self) {
         // PostgreSQL prints a `...` before the longest duration, and only there.
-        self.damaged |= self.kind == Kind::Histogram || self.elided_at.is_some();
+        self.damaged |= !self.is_list || self.elided_at.is_some();
         self.elided_at = Some(self.rows.len());
-    }
-
-    /// Returns the unit of the first column. Without titles, the layout shows it.
-    fn unit(&self) -> Unit {
-        let is_running = self.rows.first().is_some_and(|row| row.layout == Layout::Running);
-        self.unit.unwrap_or(if is_running { Unit::Nanoseconds } else { Unit::Microseconds })
-    }
-
-    /// Returns the rows of a histogram, shortest durations first.
-    fn bins(&self) -> Vec<Bin> {
-        let mut bins: Vec<Bin> = self.rows.iter().filter_map(|row| bin(self.unit(), row)).collect();
-        bins.sort_by_key(|bin| bin.le_ns);
-        bins
-    }
-
-    /// Returns the rows of exact durations, shortest first.
-    fn observed(&self) -> Vec<ObservedDuration> {
-        let observed = self.rows.iter().map(|row| ObservedDuration { ns: row.bound, count: row.count });
-        let mut observed: Vec<ObservedDuration> = observed.collect();
-        observed.sort_by_key(|duration| duration.ns);
-        observed
     }
 
     /// Returns whether all rows are there. `total`: the number of readings.
     fn is_complete(&self, total: f64) -> bool {
         let is_own = self.elided_at.is_none_or(|at| at + 1 == self.rows.len());
-        !self.damaged && is_own && !self.has_gap() && total > 0.0 && self.shares_agree(total) && self.is_whole()
-    }
-
-    /// Returns whether a row within the histogram is missing. Every version also prints empty rows, starting at 0.
-    fn has_gap(&self) -> bool {
-        let bound = |nth: usize| self.unit().ns().checked_shl(nth as u32).map(|below| below - 1);
-        self.kind == Kind::Histogram && self.bins().iter().enumerate().any(|(nth, bin)| Some(bin.le_ns) != bound(nth))
+        !self.damaged && is_own && total > 0.0 && self.shares_agree(total) && self.is_whole()
     }
 
     /// Returns whether the printed shares add up to 100%.
