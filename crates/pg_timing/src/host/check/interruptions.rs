@@ -74,7 +74,7 @@ fn evidence(system: Option<&ClockReport>, activity: Option<&Activity>) -> impl I
 fn fix(lost: f64, activity: &Activity) -> Fix {
     let throttled = activity.throttled_ms.zip(activity.run_delay_ms).is_some_and(|(ms, all)| ms >= MAIN_CAUSE * all);
     Fix::new(match activity.waiting_share() {
-        None => "look for busy processes (top); in a virtual machine, ask whether its host is overcommitted",
+        None => "look for other busy processes (top); in a virtual machine, ask whether its host is overcommitted",
         Some(waited) if waited < MAIN_CAUSE * lost => {
             "in a virtual machine, ask whether its host is overcommitted; on hardware, look for firmware interrupts (SMI)"
         }

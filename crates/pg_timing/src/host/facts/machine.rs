@@ -39,7 +39,7 @@ impl Host {
     }
 
     fn cpu_model(&self) -> Fact<String> {
-        let model = |text: String| field(&text, "model name").or_else(|| field(&text, "Model")).map(String::from);
+        let model = |text: String| field(&text, "model name").or(field(&text, "Model")).map(String::from);
         let linux = || self.cpuinfo().and_then(|text| Fact::of(model(text), "/proc/cpuinfo has no model name"));
         self.sysctl("hw.model").or_else(linux)
     }
@@ -113,6 +113,14 @@ pub struct CapturedCpuid {
     pub hypervisor_hz: Option<f64>,
 }
 
+impl CapturedCpuid {
+    pub fn of(features: &Features) -> CapturedCpuid {
+        let &Features { leaf_15_hz, leaf_16_hz, hypervisor_hz, .. } = features;
+        let hypervisor_signature = features.hypervisor_signature.clone();
+        CapturedCpuid { hypervisor_signature, leaf_15_hz, leaf_16_hz, hypervisor_hz }
+    }
+}
+
 /// The CPU flags about the counter.
 const COUNTER_FLAGS: &str =
     "tsc rdtscp constant_tsc nonstop_tsc nonstop_tsc_s3 tsc_known_freq tsc_reliable tsc_adjust hypervisor";
@@ -145,7 +153,7 @@ impl Host {
     fn cpu_flags(&self) -> Fact<Vec<String>> {
         let about_counter = |flag: &&str| COUNTER_FLAGS.split(' ').any(|known| known == *flag);
         self.cpuinfo().and_then(|text| {
-            let flags = field(&text, "flags").or_else(|| field(&text, "Features"));
+            let flags = field(&text, "flags").or(field(&text, "Features"));
             let flags = flags.map(|flags| flags.split_whitespace().filter(about_counter).map(Into::into).collect());
             Fact::of(flags, "/proc/cpuinfo has no flags")
         })
@@ -395,8 +403,7 @@ pub fn own_use(host: &Host, running_s: f64) -> OwnUse {
 /// Returns the resident memory in bytes, from a line like `VmRSS:   12345 kB`.
 fn memory(host: &Host) -> Option<u64> {
     let status = host.read("/proc/self/status");
-    let resident = status.known()?.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    Some(resident.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+    Some(field(status.known()?, "VmRSS")?.strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
 #[cfg(test)]

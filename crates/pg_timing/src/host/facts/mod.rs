@@ -104,17 +104,18 @@ impl Host {
     /// Returns the current and the available clock sources. In a tree of FreeBSD, these are the timecounters that the
     /// kernel can select.
     pub fn clocksource(&self) -> Clocksource {
-        let named = |place: &str, name: Fact<String>| {
-            let not_a_name = format!("{place}: not the name of a clock source");
-            name.and_then(|name| Fact::of(is_name(&name).then_some(name), not_a_name))
+        let (place, current, available) = match self.timecounters() {
+            Fact::Known(choice) => {
+                (TIMECOUNTER, self.sysctl(TIMECOUNTER), Fact::Known(selectable_timecounters(choice)))
+            }
+            Fact::Unavailable { .. } => {
+                let names = self.read_line(AVAILABLE_CLOCKSOURCE);
+                let names = names.map(|names| usable_names(names.split_whitespace().map(String::from)));
+                (CURRENT_CLOCKSOURCE, self.read_line(CURRENT_CLOCKSOURCE), names)
+            }
         };
-        if let Fact::Known(choice) = self.timecounters() {
-            let available = Fact::Known(selectable_timecounters(choice));
-            return Clocksource { current: named(TIMECOUNTER, self.sysctl(TIMECOUNTER)), available, before: None };
-        }
-        let names = self.read_line(AVAILABLE_CLOCKSOURCE);
-        let available = names.map(|names| usable_names(names.split_whitespace().map(String::from)));
-        let current = named(CURRENT_CLOCKSOURCE, self.read_line(CURRENT_CLOCKSOURCE));
+        let not_a_name = format!("{place}: not the name of a clock source");
+        let current = current.and_then(|name| Fact::of(is_name(&name).then_some(name), not_a_name));
         Clocksource { current, available, before: None }
     }
 

@@ -77,15 +77,10 @@ fn compare(claim: &Claim, measured: Option<Hertz>) -> ClaimReport {
 
 /// Rounds a rate to its uncertainty: 2299998.0263 +- 0.01 ppm (0.023 kHz) becomes 2299998.03.
 fn to_uncertainty(khz: f64, ppm: f64) -> f64 {
-    let error = khz * ppm / 1e6;
-    if error.is_nan() || error <= 0.0 {
-        return khz;
-    }
-    let decimals = (-error.log10().floor()).clamp(-9.0, 6.0) as i32;
-    let unit = 10f64.powi(-decimals);
-    // Division by a power of ten keeps the printed number short. Multiplication does not.
-    let rounded = (khz / unit).round();
-    if decimals >= 0 { rounded / 10f64.powi(decimals) } else { rounded * unit }
+    let unit = 10f64.powf((khz * ppm / 1e6).log10().floor().clamp(-6.0, 9.0));
+    // The text of a number has no rounding errors.
+    let decimals = (-unit.log10()).max(0.0) as usize;
+    format!("{:.decimals$}", (khz / unit).round() * unit).parse().unwrap_or(khz)
 }
 
 /// Rounds an uncertainty up to two digits, so that it remains a bound.

@@ -183,20 +183,17 @@ fn messages(boot: &[Message]) -> Vec<KernelMessage> {
     all
 }
 
+/// How the names of a hypervisor's clock sources begin, and its name.
+const HYPERVISORS: [(&str, &str); 3] = [("xen", "Xen"), ("kvm-clock", "KVM"), ("hyperv", "Hyper-V")];
+
 /// Completes facts that are missing if only the log is there: the kernel's version and boot parameters, the last clock source,
 /// FreeBSD's timecounters, and the timer of an old Linux.
 pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut Clocksource) {
     fill(&mut facts.kernel, log.field(Kind::Boot, "version").map(|version| format!("Linux {version}")));
     fill(&mut facts.boot_parameters, log.field(Kind::CommandLine, "line").map(parameters_about_clocks));
-    let named =
-        log.this_boot().iter().flat_map(|message| [message.fields.text("source"), message.fields.text("watchdog")]);
-    let hypervisor = named.flatten().find_map(|name| match name {
-        "xen" => Some("Xen"),
-        "kvm-clock" => Some("KVM"),
-        name if name.starts_with("hyperv") => Some("Hyper-V"),
-        _ => None,
-    });
-    fill(&mut facts.virtualization, hypervisor.map(String::from));
+    let named = log.this_boot().iter().flat_map(|message| ["source", "watchdog"].map(|hole| message.fields.text(hole)));
+    let hypervisor = named.flatten().find_map(|name| HYPERVISORS.iter().find(|(start, _)| name.starts_with(start)));
+    fill(&mut facts.virtualization, hypervisor.map(|(_, name)| name.to_string()));
     fill(&mut clocksource.current, last_clocksource(log));
     if clocksource.current.known().is_none() && clocksource.available.known().is_none() {
         // This kernel has only one clock source.
@@ -236,30 +233,35 @@ const SAME_RATE_PPM: f64 = 50_000.0;
 
 /// Returns why the log cannot be from the host, if a fact contradicts it.
 pub fn other_host(log: &KernelClockLog, host: &Host, facts: &HostFacts, clocksource: &Clocksource) -> Option<String> {
-    let differs = |what: &str, of_log: Option<String>, of_host: Option<String>| {
-        let (of_log, of_host) = of_log.zip(of_host).filter(|(of_log, of_host)| of_log != of_host)?;
-        Some(format!("its {what} is {of_log}, and that of this host is {of_host}"))
-    };
     let kernel = facts.kernel.known();
     let freebsd = log.of(Kind::Timecounter).next().filter(|_| kernel.is_some_and(|kernel| kernel.starts_with("Linux")));
-    let freebsd = freebsd.map(|_| "FreeBSD".to_string());
     let linux = log.field(Kind::Boot, "version").map(|version| format!("Linux {version}"));
     let online = host.online_cpus();
+    let online = online.known();
+    let most = online.and_then(|online| online.iter().max().copied());
     let cpu = log.this_boot().iter().filter_map(|message| message.fields.number::<usize>("cpu")).max();
-    let cpu = cpu.filter(|cpu| online.known().is_some_and(|online| online.iter().all(|own| own < cpu)));
     let now = clocksource.current.known();
     let demoted = now.filter(|now| log.demoted(now));
-    let cpus = log.field(Kind::Cpus, "cpus").map(String::from);
     let own_rate = host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text)).map(|claim| claim.rate);
     let rates = log.mhz(TSC_RATES).zip(own_rate);
     let rates = rates.filter(|(mhz, own)| own.ppm_from(Hertz(mhz * 1e6)).0.abs() > SAME_RATE_PPM);
-    let mhz = |mhz: f64| Some(format!("{mhz:.0} MHz"));
-    differs("kernel", linux.or(freebsd), kernel.cloned())
-        .or_else(|| Some(format!("it names CPU {}, which this host does not have", cpu?)))
-        .or_else(|| demoted.map(|now| format!("its kernel marked {now} unstable, and this host uses {now}")))
-        .or_else(|| differs("last clock source", last_clocksource(log), now.cloned()))
-        .or_else(|| differs("number of CPUs", cpus, online.known().map(|online| online.len().to_string())))
-        .or_else(|| rates.and_then(|(of_log, own)| differs("TSC's rate", mhz(of_log), mhz(own.0 / 1e6))))
+    let mhz = |mhz: f64| format!("{mhz:.0} MHz");
+    let facts = [
+        ("kernel", linux.or(freebsd.map(|_| "FreeBSD".into())), kernel.cloned()),
+        ("highest CPU", cpu.max(most).map(|cpu| cpu.to_string()), most.map(|most| most.to_string())),
+        (now.map_or("", String::as_str), demoted.map(|_| "marked unstable".into()), Some("the clock source".into())),
+        ("last clock source", last_clocksource(log), now.cloned()),
+        (
+            "number of CPUs",
+            log.field(Kind::Cpus, "cpus").map(String::from),
+            online.map(|online| online.len().to_string()),
+        ),
+        ("TSC's rate", rates.map(|(log, _)| mhz(log)), rates.map(|(_, own)| mhz(own.0 / 1e6))),
+    ];
+    facts.into_iter().find_map(|(what, of_log, of_host)| {
+        let (of_log, of_host) = of_log.zip(of_host).filter(|(of_log, of_host)| of_log != of_host)?;
+        Some(format!("its {what} is {of_log}, and that of this host is {of_host}"))
+    })
 }
 
 #[cfg(test)]

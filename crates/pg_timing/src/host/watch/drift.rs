@@ -114,20 +114,6 @@ fn rate_change(now: &Offset, after: &Offset, rate: &Rate) -> Option<f64> {
     (span > 0.0 && ppm.abs() > possible).then_some(ppm)
 }
 
-/// A smaller change of the rate changes no result.
-const NOTICEABLE_PPM: f64 = 0.5;
-
-/// Returns whether the rate differs from that of the last judgement, or is much more precise.
-pub fn is_new(now: Option<Rate>, judged: Option<Rate>) -> bool {
-    match (now, judged) {
-        (Some(now), Some(judged)) => {
-            now.uncertainty.0 < judged.uncertainty.0 / 2.0
-                || now.rate.ppm_from(judged.rate).0.abs() > judged.uncertainty.0 + NOTICEABLE_PPM
-        }
-        (now, judged) => now.is_some() != judged.is_some(),
-    }
-}
-
 /// Smaller steps are not reported. EXPLAIN prints microseconds.
 const VISIBLE_NS: f64 = 1_000.0;
 
@@ -213,23 +199,5 @@ impl SkewWatch {
             self.unavailable = result.skew_unavailable;
         }
         Some(collector("skew", start, self.unavailable.clone()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use timing_clock::{Hertz, Nanos, Ppm};
-
-    #[test]
-    fn a_rate_is_new_if_it_changed_or_is_more_precise() {
-        let rate = |hz, ppm| Some(Rate::new(Hertz(hz), Ppm(ppm), Nanos(1e9)));
-        let judged = rate(1e9, 1.0);
-        assert!(is_new(judged, None) && is_new(None, judged) && !is_new(None, None));
-        // 1 ppm of 1 GHz is 1000 Hz.
-        assert!(!is_new(rate(1e9 + 1400.0, 1.0), judged));
-        assert!(is_new(rate(1e9 + 1600.0, 1.0), judged));
-        assert!(!is_new(rate(1e9, 0.6), judged));
-        assert!(is_new(rate(1e9, 0.4), judged));
     }
 }

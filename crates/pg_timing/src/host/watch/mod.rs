@@ -71,8 +71,8 @@ pub struct Watch<M> {
     samples: u64,
     state: State,
     reader: ClockReader,
-    /// the rate with which the counter was judged since the facts were read
-    judged: Option<Option<Rate>>,
+    /// whether the counter was judged with a rate, since the facts were read
+    judged: Option<bool>,
     log_readable: bool,
     /// duration of the pauses between two readings in one sample
     requested_s: f64,
@@ -146,7 +146,7 @@ impl<M: Machine> Watch<M> {
         // Firmware can change the counters of CPUs while the machine is suspended.
         let changed = changed || sample.suspends > 0 || sample.suspended_s.is_some();
         sample.collectors.extend(self.skew.sample(&mut self.machine, &self.facts, self.counter.rate, changed));
-        self.judge_counter();
+        self.judge_counter(sample.rate_change_ppm.is_some());
         sample.report = self.report();
         sample.counter = self.counter.rate;
         sample.own = self.machine.own_use();
@@ -227,12 +227,12 @@ impl<M: Machine> Watch<M> {
     }
 
     /// Judges the counter if the facts or its rate changed. That takes milliseconds on a host with many CPUs.
-    fn judge_counter(&mut self) {
+    fn judge_counter(&mut self, is_rate_new: bool) {
         let rate = self.counter.rate;
-        if self.judged.is_none_or(|judged| drift::is_new(rate, judged)) {
+        if is_rate_new || self.judged != Some(rate.is_some()) {
             let measured = rate.ok_or_else(|| "not measured yet".to_string());
             self.facts.tsc = self.machine.judge_counter(&self.facts, &measured);
-            self.judged = Some(rate);
+            self.judged = Some(rate.is_some());
         }
     }
 
