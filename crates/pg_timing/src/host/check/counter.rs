@@ -262,7 +262,7 @@ mod tests {
             let agreeing = (ClaimSource::Cpuid15, 2_500_000.0);
             let finding = judged(&[agreeing, (ClaimSource::KernelRecalibrated, 2_400_000.0)]);
             assert_eq!(finding.severity, Severity::Warning);
-            assert!(finding.summary.contains("2400000 kHz according to kernel log (recalibrated)"), "{finding:?}");
+            assert!(finding.summary.contains("2400000 kHz according to kernel log (tsc=recalibrate)"), "{finding:?}");
             assert!(finding.fix[0].what.contains("tsc_early_khz=2400000"), "{finding:?}");
             // The kernel's own limit for its warning is 500 ppm, and a timer's crystal can be wrong by 100 ppm.
             let finding = judged(&[agreeing, (ClaimSource::KernelRecalibrated, 2_500_900.0)]);

@@ -92,7 +92,7 @@ fn critical(summary: impl Into<String>) -> Finding {
 
 /// Returns the finding with this id, if it is a warning or critical.
 fn alarm<'a>(report: &'a Report, id: &str) -> Option<&'a Finding> {
-    report.findings.iter().find(|finding| finding.id == id && finding.severity >= Severity::Warning)
+    report.findings.iter().find(|finding| finding.id == id && finding.severity.is_alarm())
 }
 
 /// Returns the verdict for the findings of the report.
@@ -123,7 +123,13 @@ fn verdict(report: &Report) -> Verdict {
             format!("Not determined whether EXPLAIN ANALYZE can be trusted on {host}: {why}.")
         }
         Severity::Warning | Severity::Critical => {
-            let all = [worst, cause(report, worst), loss(report, worst)].into_iter().flatten();
+            let is_one_of = |ids: &[&str]| worst.is_some_and(|worst| ids.contains(&worst.id.as_str()));
+            let is_effect = is_one_of(&[id::CLOCK_SLOW, id::CLOCK_COARSE, id::CLOCK_BACKWARD]);
+            let causes = if is_effect { [id::TSC_DEMOTED, id::CLOCKSOURCE_SLOW].as_slice() } else { &[] };
+            let cause = causes.iter().find_map(|id| alarm(report, id));
+            // Lost time is independent of the other findings, and can distort a plan more than they do.
+            let loss = alarm(report, id::CLOCK_GAPS).filter(|_| !is_one_of(&[id::CLOCK_GAPS]));
+            let all = [worst, cause, loss].into_iter().flatten();
             all.map(|finding| capital(&finding.summary) + ".").collect::<Vec<_>>().join(" ")
         }
     };
@@ -131,20 +137,6 @@ fn verdict(report: &Report) -> Verdict {
     let subject = if severity == Severity::Ok { "It" } else { "EXPLAIN ANALYZE" };
     let tail = consequence(report).map(|tail| format!(" {subject} {tail}")).unwrap_or_default();
     Verdict { severity, summary: head + &tail }
-}
-
-/// Returns the finding that causes a slow, coarse or backward clock, if there is one.
-fn cause<'a>(report: &'a Report, worst: Option<&Finding>) -> Option<&'a Finding> {
-    let effects = [id::CLOCK_SLOW, id::CLOCK_COARSE, id::CLOCK_BACKWARD];
-    worst.filter(|f| effects.contains(&f.id.as_str()))?;
-    let causes = [id::TSC_DEMOTED, id::CLOCKSOURCE_SLOW];
-    causes.iter().find_map(|id| alarm(report, id))
-}
-
-/// Returns the finding about lost time, unless it is the worst. The loss is independent of the other findings, and can
-/// distort a plan more than they do.
-fn loss<'a>(report: &'a Report, worst: Option<&Finding>) -> Option<&'a Finding> {
-    alarm(report, id::CLOCK_GAPS).filter(|gaps| worst.is_none_or(|worst| worst.id != gaps.id))
 }
 
 /// Returns the approximate upper bound of a query's overhead on this host, as a sentence without its subject.
@@ -157,22 +149,21 @@ fn consequence(report: &Report) -> Option<String> {
         Some(tsc) if alarm(report, id::TSC_SLOW).is_some() => {
             (tsc, format!(" on PostgreSQL 19 ({} with the system clock)", duration(system)))
         }
-        Some(tsc) if is_default && !has_tsc_fault(report) => {
+        // A fault of the TSC must not look like advice to use the TSC.
+        Some(tsc) if is_default && !report.findings.iter().any(|f| f.severity.is_alarm() && is_about_tsc(&f.id)) => {
             (system, format!(" ({} with PostgreSQL 19's tsc)", duration(tsc)))
         }
         _ => (system, String::new()),
     };
+    let (added, rows) = (duration(added), seconds(added * 3e6));
     Some(format!(
-        "adds up to about {} per row and plan node{other}: a million rows through three nodes take up to about {} longer.",
-        duration(added),
-        seconds(added * 3e6)
+        "adds up to about {added} per row and plan node{other}: a million rows through three nodes take up to about {rows} longer."
     ))
 }
 
-/// Returns whether a finding may concern the TSC. Then the TSC's lower cost must not look like advice to use the TSC.
-fn has_tsc_fault(report: &Report) -> bool {
-    let is_about_tsc = |name: &str| name.starts_with("tsc-") || name == id::CPU_SKEW || name == id::DRIFT;
-    report.findings.iter().any(|finding| finding.severity >= Severity::Warning && is_about_tsc(&finding.id))
+/// Returns whether a finding may concern the TSC.
+fn is_about_tsc(name: &str) -> bool {
+    name.starts_with("tsc-") || name == id::CPU_SKEW || name == id::DRIFT
 }
 
 #[cfg(test)]

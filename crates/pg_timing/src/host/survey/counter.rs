@@ -102,8 +102,8 @@ fn other_claims(host: &Host, report: &Report, log: &KernelLog, measured: Option<
     if host.is_live() {
         claims.extend(firmware_claim());
     }
-    let sysctl = host.sysctl("machdep.tsc_freq").known().and_then(|hz| hz.parse().ok());
-    claims.extend(sysctl.filter(|hz| *hz > 0.0).map(|hz| Claim::new(ClaimSource::Sysctl, Hertz(hz), Hertz(0.5))));
+    let sysctl = host.sysctl("machdep.tsc_freq").known().and_then(|hz| hz.parse().ok()).filter(|hz| *hz > 0.0);
+    claims.extend(sysctl.map(|hz| Claim::new(ClaimSource::Sysctl, Hertz(hz), Hertz(0.5))));
     // The log's tsc lines and the delay loop describe the TSC, and no other counter.
     if report.host.architecture.known().is_some_and(|name| name == "x86_64") {
         claims.extend(log.of(host).into_iter().flat_map(kernel_claims));

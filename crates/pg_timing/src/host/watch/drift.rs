@@ -8,6 +8,7 @@ use super::{Machine, OffsetStep, Sample, collector, readings};
 use crate::host::measure::{DriftMeter, MAX_WANDER, Sample as Offset, moves_beyond};
 use crate::host::survey::clocks::{NO_SLEW, OffsetMeter};
 use crate::report::{COUNTER, Collector, Cpus, Drift, DriftStep, Fact, Report, Skew};
+use std::collections::VecDeque;
 use std::time::Instant;
 use timing_clock::{REFERENCE_NAME, Rate};
 
@@ -16,68 +17,56 @@ use timing_clock::{REFERENCE_NAME, Rate};
 pub struct CounterWatch {
     /// for conversions, with its error
     pub rate: Option<Rate>,
-    /// number of intervals
-    intervals: u64,
-    steps: Vec<(u64, DriftStep)>,
-    change_ppm: Option<(u64, f64)>,
+    faults: VecDeque<Fault>,
     seconds: f64,
+}
+
+/// What an interval showed: a step, a change of the rate in ppm, or none of both.
+#[derive(Default)]
+struct Fault {
+    step: Option<DriftStep>,
+    change_ppm: Option<f64>,
 }
 
 impl CounterWatch {
     /// Evaluates the last sample of `meter`. Suspends explain a step. `pause` waits for a second.
     pub fn evaluate(&mut self, meter: &mut DriftMeter, explained: bool, mut pause: impl FnMut(), sample: &mut Sample) {
-        self.intervals += 1;
+        let mut sample_later = |meter: &mut DriftMeter| {
+            pause();
+            meter.sample();
+        };
         let Some(old) = self.rate else {
             // The first rate: two more comparisons, so that a step is not taken for the rate.
-            (0..2).for_each(|_| {
-                pause();
-                meter.sample();
-            });
+            (0..2).for_each(|_| sample_later(meter));
             self.rate = meter.rate();
             return;
         };
         let tick = old.rate.nanos(1.0).0;
-        let samples = meter.samples(tick);
-        if let Some([before, now]) = samples.last_chunk::<2>() {
+        let (mut fault, mut is_step) = (Fault::default(), false);
+        if let Some([before, now]) = meter.samples(tick).last_chunk::<2>() {
             self.seconds += (now.at - before.at) / 1e9;
             if let Some(by_ns) = deviation(before, now, &old) {
-                pause();
-                meter.sample();
-                let after = meter.samples(tick).last().copied();
-                let change = after.and_then(|after| rate_change(now, &after, &old));
+                sample_later(meter);
+                fault.change_ppm = meter.samples(tick).last().and_then(|after| rate_change(now, after, &old));
                 // The samples before the change describe another rate, or another offset.
                 meter.keep_last(2);
-                match change {
-                    Some(ppm) => {
-                        sample.rate_change_ppm = Some(ppm);
-                        self.change_ppm = Some((self.intervals, ppm));
-                    }
-                    None if !explained => self.add_step(by_ns, before.error + now.error, sample),
-                    None => {}
-                }
-                if change.is_none() {
-                    // The rate is the old one. Two samples within a second would give it with a larger error.
-                    return self.forget();
+                sample.rate_change_ppm = fault.change_ppm;
+                is_step = fault.change_ppm.is_none();
+                if is_step && !explained {
+                    let error_ns = before.error + now.error;
+                    sample.offset_steps.push(OffsetStep { clock: COUNTER, reference: REFERENCE_NAME, by_ns, error_ns });
+                    let (by_ns, error_ns) = (by_ns.round(), error_ns.ceil());
+                    fault.step = Some(DriftStep { at_seconds: self.seconds, by_ns, error_ns });
                 }
             }
         }
-        meter.keep_last(readings::LENGTH);
-        self.rate =
-            meter.rate().filter(|new| new.uncertainty <= old.uncertainty || new.duration.secs() > 1.0).or(self.rate);
-        self.forget();
-    }
-
-    fn add_step(&mut self, by_ns: f64, error_ns: f64, sample: &mut Sample) {
-        sample.offset_steps.push(OffsetStep { clock: COUNTER, reference: REFERENCE_NAME, by_ns, error_ns });
-        let step = DriftStep { at_seconds: self.seconds, by_ns: by_ns.round(), error_ns: error_ns.ceil() };
-        self.steps.push((self.intervals, step));
-    }
-
-    /// Forgets faults that are older than the window.
-    fn forget(&mut self) {
-        let oldest = self.intervals.saturating_sub(readings::LENGTH as u64);
-        self.steps.retain(|(interval, _)| *interval > oldest);
-        self.change_ppm = self.change_ppm.filter(|(interval, _)| *interval > oldest);
+        readings::push(&mut self.faults, fault);
+        // After a step the rate is the old one. Two samples within a second would give it with a larger error.
+        if !is_step {
+            meter.keep_last(readings::LENGTH);
+            let is_better = |new: &Rate| new.uncertainty <= old.uncertainty || new.duration.secs() > 1.0;
+            self.rate = meter.rate().filter(is_better).or(self.rate);
+        }
     }
 
     /// Returns the counter's drift for the report: the faults of the last intervals. The rate itself is subtracted.
@@ -88,8 +77,8 @@ impl CounterWatch {
             reference: REFERENCE_NAME.into(),
             rate_ppm: 0.0,
             uncertainty_ppm: (rate.uncertainty.0 * 1e4).ceil() / 1e4,
-            bend_ppm: self.change_ppm.map_or(0.0, |(_, ppm)| ppm.abs()),
-            steps: self.steps.iter().map(|(_, step)| step.clone()).collect(),
+            bend_ppm: self.faults.iter().filter_map(|fault| fault.change_ppm).next_back().map_or(0.0, f64::abs),
+            steps: self.faults.iter().filter_map(|fault| fault.step.clone()).collect(),
             over_seconds: rate.duration.secs(),
         })
     }

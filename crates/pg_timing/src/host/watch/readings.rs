@@ -189,7 +189,8 @@ fn measured_ns<'a>(clocks: impl Iterator<Item = &'a ClockReport>) -> f64 {
     clocks.filter_map(ClockReport::measured_ns).sum()
 }
 
-fn push<T>(queue: &mut VecDeque<T>, value: T) {
+/// Adds a value to those of the last intervals.
+pub fn push<T>(queue: &mut VecDeque<T>, value: T) {
     if queue.len() == LENGTH {
         queue.pop_front();
     }
