@@ -1,9 +1,6 @@
 //! Findings about the choice of the clock source: changed, refused, lost at a restart. And the advice to select another one.
 
-use super::{Judged, alarm, ok, unknown, warning, with_severity};
-use crate::report::{
-    Fix, Grade, HostFacts, Report, SHOW_CLOCKSOURCES, Severity, System, best_first, finding_id, traits_of,
-};
+use super::*;
 
 /// `clocksource-changed`: did the kernel's clock source change after boot?
 pub fn clocksource_changed(report: &Report) -> Judged {

@@ -1,12 +1,6 @@
 //! Findings about the cost of a read: slow clocks, slow hardware, system calls.
 
-use super::clocksource::{other_clocksource, system_clock_on_19};
-use super::{Judged, finding, ok, unknown, warning, with_severity};
-use crate::human::duration;
-use crate::report::{
-    AccessPath, ClockReport, Finding, Fix, GOOD_READ_NS, Grade, INTERRUPTED_SHARE, Report, SYSTEM, Severity,
-    finding_id, traits_of,
-};
+use super::*;
 use crate::statistics::RUN_TO_RUN_VARIATION;
 
 /// Above this, most of a node's time is its two reads: an executor node returns a row in 20 to 100 ns. With 790 ns per

@@ -1,8 +1,6 @@
 //! Findings about the CPU's counter: access, constant rate, and the rates that other sources state.
 
-use super::clocksource::{other_than_tsc, system_clock_on_19};
-use super::{Judged, ok, warning, with_severity};
-use crate::report::{Fix, Report, Severity};
+use super::*;
 use timing_clock::ClaimSource;
 
 /// `tsc-denied`: may this process read the counter?
@@ -121,25 +119,34 @@ pub fn tsc_rate_mismatch(report: &Report) -> Judged {
         let summary = format!("the sources of the counter's rate agree within {:.0} ppm", worst.error_ppm.abs().ceil());
         return Ok(with_severity(severity, summary).evidence_lines(evidence));
     }
-    let (Claimed { source, khz, .. }, wrong) = (worst, wrong_times(measured / worst.khz));
-    let rates = format!("{khz:.0} kHz according to {source}, but the measured rate is {measured:.0} kHz");
-    let (why, fix) = if worst.in_use {
-        ("all times that PostgreSQL 19 measures with the TSC are wrong by that much", Some(system_clock_on_19()))
+    let Claimed { source, khz, .. } = worst;
+    let by_source = || {
+        let wrong = wrong_times(measured / khz);
+        format!(
+            "the TSC's rate is {khz:.0} kHz according to {source}, but the measured rate is {measured:.0} kHz: times by it are {wrong}"
+        )
+    };
+    let (summary, why, fix) = if worst.in_use {
+        let why = "all times that PostgreSQL 19 measures with the TSC are wrong by that much";
+        (by_source(), why, Some(system_clock_on_19()))
     } else if *source == ClaimSource::KernelRecalibrated.to_string() {
-        let what =
-            format!("set the boot parameter tsc_early_khz={khz:.0} (Linux 5.8 and newer), or update the firmware");
-        let fix = Fix::new(what)
-            .undo("remove the boot parameter and restart")
-            .risk("the restart stops everything on this machine; if the other timer is wrong, the clock becomes wrong");
+        let percent = worst.error_ppm.abs() / 1e4;
+        let fix = Fix::new(format!(
+            "set the boot parameter tsc_early_khz={khz:.0} (Linux 5.8 and newer), or update the firmware"
+        ))
+        .undo("remove the boot parameter and restart")
+        .risk("the restart stops everything on this machine; if the other timer is wrong, the clock becomes wrong");
         (
-            "with tsc=recalibrate the kernel measures the rate by another timer, and does not use it: its own clock may be wrong",
+            format!(
+                "the kernel's clock uses a TSC rate of {measured:.0} kHz, but the kernel measured {khz:.0} kHz: a difference of {percent:.2}%"
+            ),
+            "if the timer of that measurement is right, all times of this host are wrong by that much; NTP corrects at most 0.05%",
             Some(fix),
         )
     } else {
-        ("programs that use this rate (a kernel without a reference, a profiler) report wrong times", None)
+        (by_source(), "programs that use this rate (a kernel without a reference, a profiler) report wrong times", None)
     };
-    let finding = with_severity(severity, format!("the TSC's rate is {rates}: times by it are {wrong}"));
-    Ok(finding.evidence_lines(evidence).why(why).fixes(fix))
+    Ok(with_severity(severity, summary).evidence_lines(evidence).why(why).fixes(fix))
 }
 
 /// Returns how wrong times are: a time is ticks divided by the rate, so `factor` is the true rate divided by the used one.
@@ -262,7 +269,7 @@ mod tests {
             let agreeing = (ClaimSource::Cpuid15, 2_500_000.0);
             let finding = judged(&[agreeing, (ClaimSource::KernelRecalibrated, 2_400_000.0)]);
             assert_eq!(finding.severity, Severity::Warning);
-            assert!(finding.summary.contains("2400000 kHz according to kernel log (tsc=recalibrate)"), "{finding:?}");
+            assert!(finding.summary.contains("the kernel measured 2400000 kHz"), "{finding:?}");
             assert!(finding.fix[0].what.contains("tsc_early_khz=2400000"), "{finding:?}");
             // The kernel's own limit for its warning is 500 ppm, and a timer's crystal can be wrong by 100 ppm.
             let finding = judged(&[agreeing, (ClaimSource::KernelRecalibrated, 2_500_900.0)]);

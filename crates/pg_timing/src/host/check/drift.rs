@@ -1,9 +1,6 @@
 //! Finding `drift`: did the clocks run at the same rate during the measurement?
 
-use super::clocksource::system_clock_on_19;
-use super::{Judged, critical, warning, with_severity};
-use crate::human::duration;
-use crate::report::{Drift, DriftStep, Finding, Fix, QUARTZ_PPM, Report, SYSTEM, Severity};
+use super::*;
 
 /// Linux lets NTP adjust a clock by at most 500 ppm. A clock that needs almost as much is faulty.
 const NEAR_THE_LIMIT_PPM: f64 = 400.0;

@@ -1,8 +1,6 @@
 //! Finding `clock-gaps`: how much of the time did interruptions take, and what caused them?
 
-use super::{Judged, unknown, with_severity};
-use crate::human::{count, duration, percent};
-use crate::report::{Activity, ClockReport, Fix, Gaps, INTERRUPTED_SHARE, Origin, Report, Severity};
+use super::*;
 
 /// In a short measurement, one or two long waits can be chance, for example the start of another program.
 const MIN_WAITS: u64 = 3;

@@ -12,8 +12,10 @@ mod wall_clock;
 pub use cost::tsc_slow_if;
 pub use values::differs;
 
-use crate::human::{capital, duration, seconds};
-use crate::report::{Finding, GOOD_READ_NS, Origin, ReadCostLimits, Report, Severity, Verdict, finding_id as id};
+// The vocabulary of all checks.
+use crate::human::{capital, count, duration, percent, seconds, times, uptime};
+use crate::report::{finding_id as id, *};
+use clocksource::{other_clocksource, other_than_tsc, remove_parameter, restart, system_clock_on_19};
 
 /// The finding of a check, without its id, or why the check is not possible. A finding that is no alarm needs neither a reason
 /// nor a fix.

@@ -1,8 +1,6 @@
 //! Findings about the kernel's trust in the TSC.
 
-use super::clocksource::{remove_parameter, restart, system_clock_on_19};
-use super::{Judged, alarm, critical, ok, unknown, warning, with_severity};
-use crate::report::{ClockReport, Demoted, Fix, GOOD_READ_NS, Report, Severity, System, finding_id, traits_of};
+use super::*;
 use timing_clock::clocksource::is_tsc;
 
 /// `tsc-demoted`: did the kernel demote a TSC that the CPU describes as invariant?

@@ -1,9 +1,6 @@
 //! Findings about the values of clocks: backward steps, coarse steps, and offsets between CPUs.
 
-use super::clocksource::other_clocksource;
-use super::{Judged, critical, ok, unknown, warning, with_severity};
-use crate::human::{count, duration, times};
-use crate::report::{ClockReport, Fix, Grade, Report, SETTABLE_CLOCK, SYSTEM, Severity, Skew, VISIBLE_NS, traits_of};
+use super::*;
 
 /// `clock-backward`: did a clock go back?
 pub fn clock_backward(report: &Report) -> Judged {

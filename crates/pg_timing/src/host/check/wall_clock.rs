@@ -1,8 +1,6 @@
 //! Finding `wall-clock`: is the time of day right? EXPLAIN ANALYZE does not read it, but logs and `now()` do.
 
-use super::{ok, unknown, warning};
-use crate::human::uptime;
-use crate::report::{Finding, Fix, Report};
+use super::*;
 
 /// chrony and ntpd need some minutes after the start until they call the clock synchronized.
 const START_S: f64 = 1800.0;
