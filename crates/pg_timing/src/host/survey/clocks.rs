@@ -1,11 +1,7 @@
 //! The clocks of a machine: reads them in turns, compares them with each other, and returns the figures.
 
-use super::Progress;
-use crate::host::measure::{Budget, COUNTERS, Clocks, DriftMeter, MAX_SLEW, Meter, Outside, Pinned, Record};
-use crate::host::measure::{clocks, measure_step, summarize, timing_cost, trend, without_rate};
-use crate::report::{AccessPath, COUNTER, ClockReport, Drift, SYSTEM, Vdso, traits_of};
-use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, REFERENCE_NAME, Rate, System, SystemSyscall};
-use timing_clock::{Posix, Reference, Refused};
+use super::*;
+use timing_clock::{Clock, Counter, NANOSECONDS, Posix, REFERENCE_NAME, Reference, System, SystemSyscall};
 
 /// The least number of turns per clock. The clocks alternate, so that a change of the machine (another process, the
 /// CPU's frequency) affects every clock.

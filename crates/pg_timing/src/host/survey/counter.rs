@@ -1,15 +1,10 @@
 //! The counter: its rate, the claims of other sources, whether it can be used, and whether the clocks of the CPUs agree.
 
+use super::*;
 use crate::host::check;
-use crate::host::facts::{Host, KernelLog};
-use crate::host::kernel_log::{KernelClockLog, Kind};
-use crate::host::measure::{Budget, SkewError, measure_step, skew_between};
-use crate::human::reason;
-use crate::report::{COUNTER, ClaimReport, Cpus, Fact, Report, SYSTEM, Skew, TscReport};
-use timing_clock::clocksource::is_counter;
 use timing_clock::{
-    Claim, ClaimSource, Clock, Counter, Hertz, NANOSECONDS, Nanos, Ppm, REFERENCE_NAME, Rate, Reference, Refused,
-    System, bogomips_claim, counter, cpu_claims, distrust, firmware_claim, measure_rate, postgres19,
+    Claim, ClaimSource, Clock, Counter, NANOSECONDS, REFERENCE_NAME, Reference, System, counter, cpu_claims, distrust,
+    firmware_claim, measure_rate, postgres19,
 };
 
 /// Returns the report about the counter.

@@ -6,18 +6,16 @@ pub(in crate::host) mod counter;
 
 pub use counter::{between_cpus, known_faults};
 
+// The vocabulary of this folder.
 use crate::host::facts::{Host, KernelLog, activity_since, counters, parameters_about_clocks, selectable_timecounters};
 use crate::host::kernel_log::{KernelClockLog, Kind, Level, Message, TSC_RATES};
-use crate::host::measure;
-use crate::host::measure::Budget;
-use crate::report::{
-    ClockReport, Clocksource, Cpus, Fact, HostFacts, KernelMessage, KernelReport, Measured, Origin, Report, SYSTEM,
-    Switch,
-};
+use crate::host::measure::{self, *};
+use crate::human::reason;
+use crate::report::{SYSTEM, *};
 use clocks::{Instruments, STEP_TIME, is_main};
 use counter::judge as judge_counter;
 use std::sync::atomic::AtomicBool;
-use timing_clock::clocksource::is_tsc;
+use timing_clock::clocksource::{is_counter, is_tsc};
 use timing_clock::{Hertz, Nanos, Ppm, Rate, Refused, bogomips_claim};
 
 /// Receives the progress of the measurement, from 0 to 1.

@@ -4,13 +4,10 @@
 //! The counter's reference is not adjusted by NTP, so both run at a constant ratio. If the counter deviates within an interval
 //! by more than a crystal can, it has jumped, or its rate has changed. A second comparison one second later shows which.
 
-use super::{Machine, OffsetStep, Sample, collector, readings};
+use super::*;
 use crate::host::measure::{DriftMeter, MAX_WANDER, Sample as Offset, moves_beyond};
 use crate::host::survey::clocks::{NO_SLEW, OffsetMeter};
-use crate::report::{COUNTER, Collector, Cpus, Drift, DriftStep, Fact, Report, Skew};
 use std::collections::VecDeque;
-use std::time::Instant;
-use timing_clock::{REFERENCE_NAME, Rate};
 
 /// The counter's rate before this interval, and its faults in the last intervals.
 #[derive(Default)]

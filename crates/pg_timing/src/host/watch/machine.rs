@@ -1,15 +1,14 @@
 //! What a watch needs of a machine, and this machine.
 
-use super::Sample;
+use super::*;
 use crate::host::facts::{FollowedLog, Host, activity_since, counters, own_use};
 use crate::host::measure::{Budget, Pinned, allowed};
-use crate::host::survey::clocks::{Instruments, STEP_TIME, is_main};
+use crate::host::survey::clocks::{STEP_TIME, is_main};
 use crate::host::survey::{self, counter};
-use crate::report::{Activity, Clocksource, Cpus, Fact, Ntp, Origin, OwnUse, Report, TscReport};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use timing_clock::{Clock, Features, Nanos, Posix, Rate, Refused, counter::permitted};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use timing_clock::{Clock, Features, Nanos, Posix, Refused, counter::permitted};
 
 /// A machine to watch: [`LiveMachine`], or a synthetic one in tests.
 pub trait Machine {

@@ -9,7 +9,7 @@ pub mod tests;
 pub use machine::{LiveMachine, Machine, STOP_CHECK, State};
 
 use crate::host::survey::clocks::Instruments;
-use crate::report::{COUNTER, ClockReport, Clocksource, Collector, OwnUse, Report};
+use crate::report::*;
 use drift::{CounterWatch, SkewWatch};
 use readings::{ClockReader, Window};
 use std::time::Instant;

@@ -1,13 +1,10 @@
 //! Reads the clocks of this machine for a short time in each interval, and keeps the figures of the last intervals. A finding
 //! describes this window, so that it can be seen for some minutes, and does not depend on a single short reading.
 
-use super::Machine;
+use super::*;
 use crate::host::measure::Budget;
-use crate::host::survey::clocks::Instruments;
-use crate::report::{Activity, ClockReport, Clocksource, Collector, Fact, Gaps, SYSTEM};
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 use timing_clock::{Clock, Hertz, Nanos, Posix};
 
 /// The time for reading clocks, as a share of an interval. The evaluation, the comparison of CPUs and the outputs take about
