@@ -58,11 +58,6 @@ pub fn judge(report: &mut Report) {
     report.read_cost_limits_ns = Some(ReadCostLimits { warning: GOOD_READ_NS, critical: cost::BAD_NS });
 }
 
-/// Sets the verdict for the findings of the report: the worst finding, and its meaning for EXPLAIN ANALYZE.
-pub fn conclude(report: &mut Report) {
-    report.verdict = verdict(report);
-}
-
 /// Returns the finding with its id.
 fn finding(id: &str, judged: Judged) -> Finding {
     let mut finding = judged.unwrap_or_else(|why| with_severity(Severity::Unknown, why));
@@ -97,8 +92,8 @@ fn alarm<'a>(report: &'a Report, id: &str) -> Option<&'a Finding> {
     report.findings.iter().find(|finding| finding.id == id && finding.severity.is_alarm())
 }
 
-/// Returns the verdict for the findings of the report.
-fn verdict(report: &Report) -> Verdict {
+/// Sets the verdict for the findings of the report: the worst finding, and its meaning for EXPLAIN ANALYZE.
+pub fn conclude(report: &mut Report) {
     let severity_of = |is_wall_clock: bool| {
         let findings = report.findings.iter().filter(|f| (f.id == id::WALL_CLOCK) == is_wall_clock);
         findings.map(|f| f.severity).max().unwrap_or(Severity::Unknown)
@@ -138,7 +133,7 @@ fn verdict(report: &Report) -> Verdict {
     // After a sentence about EXPLAIN ANALYZE "it" is clear. After another sentence it is not.
     let subject = if severity == Severity::Ok { "It" } else { "EXPLAIN ANALYZE" };
     let tail = consequence(report).map(|tail| format!(" {subject} {tail}")).unwrap_or_default();
-    Verdict { severity, summary: head + &tail }
+    report.verdict = Verdict { severity, summary: head + &tail };
 }
 
 /// Returns the approximate upper bound of a query's overhead on this host, as a sentence without its subject.
@@ -171,6 +166,12 @@ fn is_about_tsc(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn verdict(report: &Report) -> Verdict {
+        let mut report = report.clone();
+        conclude(&mut report);
+        report.verdict
+    }
     use crate::report::{ClockReport, SYSTEM};
 
     #[test]

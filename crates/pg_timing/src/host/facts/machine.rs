@@ -21,7 +21,7 @@ impl Host {
             kernel: (self.sysctl("kern.osrelease").map(|release| format!("FreeBSD {release}")))
                 .or_else(|| self.read_line("/proc/sys/kernel/osrelease").map(|release| format!("Linux {release}"))),
             architecture: self.architecture(),
-            cpu_model: self.cpu_model(),
+            cpu_model: self.sysctl("hw.model").or_else(|| self.cpuinfo_field(&["model name", "Model"])),
             virtualization: self.virtualization(),
             platform: self.platform(),
             cpu_flags: self.cpu_flags(),
@@ -38,10 +38,10 @@ impl Host {
         self.read_line(path).and_then(|text| Fact::of(number(text), format!("{path}: not a number")))
     }
 
-    fn cpu_model(&self) -> Fact<String> {
-        let model = |text: String| field(&text, "model name").or(field(&text, "Model")).map(String::from);
-        let linux = || self.cpuinfo().and_then(|text| Fact::of(model(text), "/proc/cpuinfo has no model name"));
-        self.sysctl("hw.model").or_else(linux)
+    /// Returns the value of the first of these fields of /proc/cpuinfo.
+    fn cpuinfo_field(&self, names: &[&str]) -> Fact<String> {
+        let value = |text: String| names.iter().find_map(|name| field(&text, name)).map(String::from);
+        self.cpuinfo().and_then(|text| Fact::of(value(text), format!("/proc/cpuinfo has no {}", names[0])))
     }
 
     /// Returns the architecture. For a captured tree it follows from the fields of /proc/cpuinfo.
@@ -104,22 +104,17 @@ impl Host {
             return Fact::Known(features);
         }
         let cpuid: CapturedCpuid = self.captured_json("cpuid").known().cloned().unwrap_or_default();
-        let is_arm = self.architecture().known().is_some_and(|architecture| architecture == "aarch64");
-        self.cpuinfo().and_then(|text| match field(&text, "flags") {
-            _ if is_arm => Fact::Known(captured_features(Architecture::Aarch64, "", CapturedCpuid::default())),
-            Some(flags) => Fact::Known(captured_features(Architecture::X86_64, flags, cpuid)),
-            None => Fact::unavailable("/proc/cpuinfo has no flags"),
-        })
+        match self.architecture().known().map(String::as_str) {
+            Some("aarch64") => Fact::Known(captured_features(Architecture::Aarch64, "", CapturedCpuid::default())),
+            _ => self.cpuinfo_field(&["flags"]).map(|flags| captured_features(Architecture::X86_64, &flags, cpuid)),
+        }
     }
 
     /// Returns the CPU flags about the counter, with the kernel's names.
     fn cpu_flags(&self) -> Fact<Vec<String>> {
         let about_counter = |flag: &&str| COUNTER_FLAGS.split(' ').any(|known| known == *flag);
-        self.cpuinfo().and_then(|text| {
-            let flags = field(&text, "flags").or(field(&text, "Features"));
-            let flags = flags.map(|flags| flags.split_whitespace().filter(about_counter).map(Into::into).collect());
-            Fact::of(flags, "/proc/cpuinfo has no flags")
-        })
+        let flags = self.cpuinfo_field(&["flags", "Features"]);
+        flags.map(|flags| flags.split_whitespace().filter(about_counter).map(Into::into).collect())
     }
 
     /// Returns the CPUs that this process may use. A captured tree does not contain them.

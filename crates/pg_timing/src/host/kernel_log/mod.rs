@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 pub use crate::report::MessageLevel as Level;
+use table::Row;
 pub use table::{Kind, TSC_RATES};
 
 /// One message about clocks.
@@ -153,9 +154,10 @@ fn message(line: &str) -> Option<Message> {
         return None;
     }
     let (row, found) = table::message(line)?;
+    let &Row(kind, level, ..) = row;
     let frame = frame::of(&line[..found.start])?;
     let text = line[frame.begin..].trim_end();
-    let text = match row.kind {
+    let text = match kind {
         // The rest of the line names the person who built the kernel.
         Kind::Boot => text.split(" (").next().unwrap_or("").to_string(),
         // Other parameters can contain addresses and keys.
@@ -170,11 +172,11 @@ fn message(line: &str) -> Option<Message> {
         stamp: frame.stamp,
         text: text.replace('\t', " ").chars().filter(|c| !c.is_control()).collect(),
         meaning: row.meaning(&found.fields).into(),
-        level: row.level,
+        level,
         times: 1,
         last_seconds: None,
     };
-    Some(Message { kind: row.kind, fields: found.fields, shown })
+    Some(Message { kind, fields: found.fields, shown })
 }
 
 impl KernelClockLog {

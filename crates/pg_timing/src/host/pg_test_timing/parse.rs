@@ -476,7 +476,7 @@ impl Row {
             [_, share, running, count, ..] if decimal(share).and(decimal(running)).is_some() => {
                 (Layout::Running, *running, count)
             }
-            [_, share, count, ..] if decimal(share).is_some() => (Layout::Share, *share, count),
+            [_, share, count, ..] => (Layout::Share, *share, count),
             _ => return None,
         };
         let length = if layout == Layout::Running { 4 } else { 3 };

@@ -18,11 +18,10 @@ const SYSCALL: &str = "system_syscall";
 pub struct Instruments {
     /// the clocks to read, with their steps
     pub clocks: Clocks,
-    /// times whole buffers
+    /// times whole buffers: the counter if it can be compared, or else a system call
     pub outside: Box<dyn Clock>,
     /// cost of timing an empty buffer with it, in its ticks
     pub outside_cost: f64,
-    pub outside_is_counter: bool,
     /// compares the counter with the reference clock; or why that is not possible
     pub counter: Result<DriftMeter<'static>, String>,
     pub offsets: Vec<OffsetMeter>,
@@ -78,8 +77,8 @@ impl Instruments {
             (Ok(_), Ok(counter)) => Box::new(counter),
             _ => Box::new(SystemSyscall::default()),
         };
-        let (outside_cost, outside_is_counter) = (timing_cost(&*outside), counter.is_ok());
-        Instruments { clocks, outside, outside_cost, outside_is_counter, counter, offsets }
+        let outside_cost = timing_cost(&*outside);
+        Instruments { clocks, outside, outside_cost, counter, offsets }
     }
 
     /// Reads every clock in turns until the budget is spent. Each round runs on the next of `cpus`.
@@ -149,7 +148,7 @@ impl Instruments {
     /// Returns the figures of each clock. `counter` is the counter's rate, which converts its ticks. `clocksource` is the kernel's
     /// clock source, if it is known and did not change.
     pub fn figures(&self, counter: Option<Hertz>, clocksource: Option<&str>) -> Vec<ClockReport> {
-        let outside = if self.outside_is_counter { counter } else { Some(NANOSECONDS) };
+        let outside = if self.counter.is_ok() { counter } else { Some(NANOSECONDS) };
         let cost = |meter: &Meter| Some(outside?.nanos(meter.record.outside.undisturbed()?).0);
         let figures = self.clocks.iter().map(|clock| match clock {
             Ok(meter) => (figures(meter, counter, outside), cost(meter)),

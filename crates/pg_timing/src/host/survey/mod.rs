@@ -8,7 +8,7 @@ pub use counter::{between_cpus, known_faults};
 
 // The vocabulary of this folder.
 use crate::host::facts::{Host, KernelLog, activity_since, counters, parameters_about_clocks, selectable_timecounters};
-use crate::host::kernel_log::{KernelClockLog, Kind, Level, Message, TSC_RATES};
+use crate::host::kernel_log::{KernelClockLog, Kind, Level, Message};
 use crate::host::measure::{self, *};
 use crate::human::reason;
 use crate::report::{SYSTEM, *};
@@ -149,7 +149,7 @@ const MAX_MESSAGES: usize = 100;
 /// Returns the facts of the kernel's log.
 pub fn kernel_report(log: &KernelClockLog) -> KernelReport {
     let boot = log.this_boot();
-    let about_clocks = |message: &&Message| !matches!(message.kind, Kind::Boot | Kind::CommandLine | Kind::Cpus);
+    let about_clocks = |message: &&Message| !matches!(message.kind, Kind::Boot | Kind::CommandLine);
     KernelReport {
         messages: messages(boot),
         recognized_lines: boot.iter().filter(about_clocks).count(),
@@ -226,9 +226,6 @@ fn last_clocksource(log: &KernelClockLog) -> Option<String> {
     kept.then(|| name.into())
 }
 
-/// A rate from /proc/cpuinfo differs less from the one in the log of the same machine.
-const SAME_RATE_PPM: f64 = 50_000.0;
-
 /// Returns why the log cannot be from the host, if a fact contradicts it.
 pub fn other_host(log: &KernelClockLog, host: &Host, facts: &HostFacts, clocksource: &Clocksource) -> Option<String> {
     let kernel = facts.kernel.known();
@@ -240,21 +237,11 @@ pub fn other_host(log: &KernelClockLog, host: &Host, facts: &HostFacts, clocksou
     let cpu = log.this_boot().iter().filter_map(|message| message.fields.number::<usize>("cpu")).max();
     let now = clocksource.current.known();
     let demoted = now.filter(|now| log.demoted(now));
-    let own_rate = host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text)).map(|claim| claim.rate);
-    let rates = log.mhz(TSC_RATES).zip(own_rate);
-    let rates = rates.filter(|(mhz, own)| own.ppm_from(Hertz(mhz * 1e6)).0.abs() > SAME_RATE_PPM);
-    let mhz = |mhz: f64| format!("{mhz:.0} MHz");
     let facts = [
         ("kernel", linux.or(freebsd.map(|_| "FreeBSD".into())), kernel.cloned()),
         ("highest CPU", cpu.max(most).map(|cpu| cpu.to_string()), most.map(|most| most.to_string())),
-        (now.map_or("", String::as_str), demoted.map(|_| "marked unstable".into()), Some("the clock source".into())),
+        (now.map_or("", String::as_str), demoted.map(|_| "marked unstable".into()), Some("in use".into())),
         ("last clock source", last_clocksource(log), now.cloned()),
-        (
-            "number of CPUs",
-            log.field(Kind::Cpus, "cpus").map(String::from),
-            online.map(|online| online.len().to_string()),
-        ),
-        ("TSC's rate", rates.map(|(log, _)| mhz(log)), rates.map(|(_, own)| mhz(own.0 / 1e6))),
     ];
     facts.into_iter().find_map(|(what, of_log, of_host)| {
         let (of_log, of_host) = of_log.zip(of_host).filter(|(of_log, of_host)| of_log != of_host)?;

@@ -150,40 +150,35 @@ pub struct SkewWatch {
     pub unavailable: Option<String>,
 }
 
-impl SkewWatch {
+impl<M: Machine> Watch<M> {
     /// Compares the next pair of CPUs, if it is time. Returns the duration, and why there are no bounds.
-    pub fn sample(
-        &mut self,
-        machine: &mut impl Machine,
-        facts: &Report,
-        rate: Option<Rate>,
-        changed: bool,
-    ) -> Option<Collector> {
+    pub fn compare_cpus(&mut self, changed: bool) -> Option<Collector> {
         if changed {
             // The bounds belong to the previous clock source.
-            *self = SkewWatch::default();
+            self.skew = SkewWatch::default();
         }
-        self.intervals += 1;
-        let cpus = facts.cpus.allowed.known().cloned().unwrap_or_default();
+        let skew = &mut self.skew;
+        skew.intervals += 1;
+        let cpus = self.facts.cpus.allowed.known().cloned().unwrap_or_default();
         // At the start, each pair is compared as soon as possible, one per interval. If that fails, the CPUs are busy.
-        let is_start = self.failures == 0 && self.compared < cpus.len().saturating_sub(1);
-        let is_due = is_start || self.intervals.is_multiple_of(EVERY);
+        let is_start = skew.failures == 0 && skew.compared < cpus.len().saturating_sub(1);
+        let is_due = is_start || skew.intervals.is_multiple_of(EVERY);
         let (&first, others) = cpus.split_first().filter(|(_, others)| is_due && !others.is_empty())?;
-        let other = others[self.compared % others.len()];
+        let other = others[skew.compared % others.len()];
         let start = Instant::now();
-        let pair = Cpus { allowed: Fact::Known(vec![first, other]), ..facts.cpus.clone() };
-        let result = machine.skew(pair, rate);
+        let pair = Cpus { allowed: Fact::Known(vec![first, other]), ..self.facts.cpus.clone() };
+        let result = self.machine.skew(pair, self.counter.rate);
         let has_failed = result.skew_unavailable.is_some();
-        self.failures = if has_failed { self.failures + 1 } else { 0 };
-        let is_decided = !has_failed || self.failures >= MOST_FAILURES;
+        skew.failures = if has_failed { skew.failures + 1 } else { 0 };
+        let is_decided = !has_failed || skew.failures >= MOST_FAILURES;
         // The comparison of one clock can fail, and that of another one succeed. The old bounds hold until it is decided.
         let is_replaced = |old: &Skew| is_decided || result.skew.iter().any(|new| new.clock == old.clock);
-        self.bounds.retain(|old| old.b != other || !is_replaced(old));
-        self.bounds.extend(result.skew);
+        skew.bounds.retain(|old| old.b != other || !is_replaced(old));
+        skew.bounds.extend(result.skew);
         if is_decided {
-            self.compared += 1;
-            self.unavailable = result.skew_unavailable;
+            skew.compared += 1;
+            skew.unavailable = result.skew_unavailable;
         }
-        Some(collector("skew", start, self.unavailable.clone()))
+        Some(collector("skew", start, skew.unavailable.clone()))
     }
 }

@@ -5,7 +5,7 @@ use super::*;
 use crate::host::measure::Budget;
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
-use timing_clock::{Clock, Hertz, Nanos, Posix};
+use timing_clock::{Clock, Nanos, Posix};
 
 /// The time for reading clocks, as a share of an interval. The evaluation, the comparison of CPUs and the outputs take about
 /// 6 ms, so that all together stay below 0.1% of one CPU in an interval of 15 s.
@@ -17,60 +17,46 @@ const MIN_READING: Nanos = Nanos::from_millis(1.0);
 const ALLOWED_SHARE: f64 = 0.8e-3;
 const MIN_ALLOWED_S: f64 = 20e-3;
 
-/// Reads the clocks, and keeps the last figures.
-pub struct ClockReader {
+/// How long the clocks are read in each interval.
+pub struct Pace {
     /// time for reading all clocks
     pub limit: Nanos,
     /// time for reading and evaluating them; if they take longer, they are not read in each interval
     pub allowed_s: f64,
     /// intervals until the next reading, if a reading is expensive
-    skip: u64,
-    /// the clocks' figures of the last reading
-    pub figures: Vec<ClockReport>,
+    pub skip: u64,
 }
 
-impl ClockReader {
-    pub fn new(interval_s: f64) -> ClockReader {
-        ClockReader {
-            limit: Nanos((interval_s * 1e9 * READING_SHARE).max(MIN_READING.0)),
-            allowed_s: (interval_s * ALLOWED_SHARE).max(MIN_ALLOWED_S),
-            skip: 0,
-            figures: Vec::new(),
-        }
+impl Pace {
+    pub fn new(interval_s: f64) -> Pace {
+        let limit = Nanos((interval_s * 1e9 * READING_SHARE).max(MIN_READING.0));
+        Pace { limit, allowed_s: (interval_s * ALLOWED_SHARE).max(MIN_ALLOWED_S), skip: 0 }
     }
+}
 
-    /// Makes the next call of [`ClockReader::read`] read the clocks, even if that is expensive.
-    pub fn make_due(&mut self) {
-        self.skip = 0;
-    }
-
-    /// Reads the clocks on the CPU whose turn it is, and returns the collector and the activity meanwhile. `rate` is the
-    /// counter's rate, and `current` the clock source. Clocks that are slow to read are read in some intervals only: returns
-    /// None in the others.
-    pub fn read<M: Machine>(
-        &mut self,
-        machine: &mut M,
-        instruments: &mut Instruments,
-        rate: Option<Hertz>,
-        current: Option<&str>,
-        turn: usize,
-    ) -> Option<(Collector, Activity)> {
-        if self.skip > 0 {
-            self.skip -= 1;
-            return None;
+impl<M: Machine> Watch<M> {
+    /// Reads the clocks on the CPU whose turn it is, and adds the figures to the window. Clocks that are slow to read are read in
+    /// some intervals only.
+    pub fn read_clocks(&mut self, sample: &mut Sample) {
+        if self.pace.skip > 0 {
+            self.pace.skip -= 1;
+            return;
         }
         let (start, cpu_start_s) = (Instant::now(), thread_cpu_s());
-        let stop = AtomicBool::new(false);
-        let budget = Budget::new(self.limit, &stop);
-        let activity = machine.on_cpu(turn, &mut || instruments.read_once(&budget, self.limit));
-        self.figures = instruments.figures(rate, current);
+        let (stop, limit) = (AtomicBool::new(false), self.pace.limit);
+        let (budget, instruments) = (Budget::new(limit, &stop), &mut self.instruments);
+        let activity = self.machine.on_cpu(self.samples as usize, &mut || instruments.read_once(&budget, limit));
+        let current = self.facts.clocksource.current.known().map(String::as_str);
+        self.figures = instruments.figures(self.counter.rate.map(|rate| rate.rate), current);
         let seconds = start.elapsed().as_secs_f64();
         // A slow clock takes longer than the limit, because each clock is read for at least one block. An interruption takes
         // no CPU time: a pause of seconds must not stop the readings for an hour.
-        self.skip = ((thread_cpu_s() - cpu_start_s).min(seconds) / self.allowed_s) as u64;
+        self.pace.skip = ((thread_cpu_s() - cpu_start_s).min(seconds) / self.pace.allowed_s) as u64;
         let system = self.figures.iter().find(|clock| clock.name == SYSTEM);
         let error = system.and_then(|clock| clock.unavailable.clone());
-        Some((Collector { name: "clocks", seconds, error }, activity))
+        sample.collectors.push(Collector { name: "clocks", seconds, error });
+        sample.interval.extend(self.figures.iter().cloned());
+        self.window.add_reading(&self.figures, activity);
     }
 }
 
