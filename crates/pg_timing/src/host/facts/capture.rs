@@ -4,18 +4,15 @@
 //! The path of a new tree is resolved only once: all later steps use the open directory, which only its owner can change.
 
 use super::machine::{ASSET_TAG, AZURE_TAG, CapturedCpuid, GVISOR_VERSION};
-use super::{AVAILABLE_CLOCKSOURCE, CURRENT_CLOCKSOURCE, Host, KernelLog, json_path};
+use super::*;
 use crate::host::kernel_log::KernelClockLog;
-use crate::report::{Fact, Measured, Report};
 use crate::{error, output_file};
 use anyhow::Context;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
 
 /// The flags for reading. With NONBLOCK, a named pipe does not block.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);

@@ -1,11 +1,8 @@
 //! Reads the kernel's log once, or follows it: then each new message about clocks is returned once.
 
-use super::Host;
+use super::*;
 use crate::host::kernel_log::{KernelClockLog, parse};
-use crate::human::reason;
-use crate::report::Fact;
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 
 /// The entries about clocks in a log.

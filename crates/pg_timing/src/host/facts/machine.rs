@@ -1,12 +1,8 @@
 //! The machine: kernel, CPU, hypervisor, boot parameters and NTP; its activity, and what this process uses.
 
-use super::Host;
+use super::*;
 use crate::host::measure;
-use crate::human::reason;
-use crate::report::{Activity, Fact, HostFacts, Ntp, OwnUse};
 use serde::{Deserialize, Serialize};
-use std::io::Read;
-use std::path::Path;
 use timing_clock::{Architecture, Clock, Features, SystemSyscall};
 
 impl Host {
@@ -268,18 +264,15 @@ pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 
 /// Parses the kernel's list format, like `0-3,8`.
 fn number_list(list: &str) -> Option<Vec<usize>> {
-    // No machine has more CPUs. A longer range is invalid.
+    // No machine has more CPUs. A longer list is invalid.
     const MAX: usize = 1 << 16;
-    let mut numbers = Vec::new();
-    for part in list.split(',') {
+    let range = |part: &str| {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
         let (from, to): (usize, usize) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
-        if from > to || to > MAX || numbers.len() > MAX {
-            return None;
-        }
-        numbers.extend(from..=to);
-    }
-    Some(numbers)
+        (from <= to && to <= MAX).then_some(from..=to)
+    };
+    let ranges: Vec<_> = list.split(',').take(MAX).map(range).collect::<Option<_>>()?;
+    Some(ranges.into_iter().flatten().take(MAX).collect())
 }
 
 /// The file with the machine's asset tag.

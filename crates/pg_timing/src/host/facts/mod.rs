@@ -10,10 +10,10 @@ pub use machine::{activity_since, counters, own_use, parameters_about_clocks};
 
 use crate::human::reason;
 use crate::json::possible;
-use crate::report::{Clocksource, Fact};
+use crate::report::*;
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use timing_clock::ClockSources;
 
 /// A machine, or the captured tree of a machine.
