@@ -252,19 +252,14 @@ const GRACE: Duration = Duration::from_secs(10);
 const DISMISSAL: Duration = Duration::from_secs(2);
 
 /// Starts the guardian. If the program ends without dismissing it, or at the latest when the trial has ended, it restores
-/// `old` if the clock source is `expected`. It prints nothing: the program has printed the undo command. This program must
+/// `old` if the clock source is `new`. It prints nothing: the program has printed the undo command. This program must
 /// have no other thread.
-pub fn start_guardian(
-    setting: &dyn Setting,
-    old: &str,
-    expected: &str,
-    trial: Nanos,
-) -> Result<GuardianProcess, Error> {
+pub fn start_guardian(setting: &dyn Setting, old: &str, new: &str, trial: Nanos) -> Result<GuardianProcess, Error> {
     let limit = Duration::from_secs_f64(trial.secs()) + GRACE;
     // The signals stay blocked: the process must not end before it can restore.
     let work = |socket| {
         if !is_dismissed(socket, limit) {
-            _ = restore(setting, old, expected);
+            _ = restore(setting, old, new);
         }
     };
     GuardianProcess::start(work).map_err(|error| {

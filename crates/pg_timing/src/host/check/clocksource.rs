@@ -117,8 +117,8 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
 pub fn other_than_tsc(report: &Report) -> Option<Fix> {
     let (current, available) = report.clocksource.known()?;
     let corrected = best(available, |name| !timing_clock::clocksource::is_counter(name));
-    let watch =
-        || Fix::new("watch the TSC: a long measurement shows changes of its rate").command("pg_timing check --long");
+    let watch = "watch the TSC: a long measurement shows changes of its rate";
+    let watch = || Fix::new(watch).command("pg_timing check --long");
     Some(corrected.map_or_else(watch, |name| switch(report, current, name)))
 }
 

@@ -7,7 +7,6 @@ mod drift;
 mod interruptions;
 mod trust;
 mod values;
-mod wall_clock;
 
 pub use cost::tsc_slow_if;
 pub use values::differs;
@@ -43,7 +42,7 @@ const CHECKS: &[(&str, Check)] = &[
     (id::TSC_AUTO_DEMOTED, trust::tsc_auto_demoted),
     (id::TSC_SLOW, cost::tsc_slow),
     (id::DRIFT, drift::drift),
-    (id::WALL_CLOCK, wall_clock::wall_clock),
+    (id::WALL_CLOCK, drift::wall_clock),
     (id::CLOCK_GAPS, interruptions::clock_gaps),
 ];
 

@@ -177,7 +177,7 @@ fn usable_names(names: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// Returns whether this can be the name of a clock source. Names appear in commands that users paste into a shell.
-fn is_name(name: &str) -> bool {
+pub fn is_name(name: &str) -> bool {
     (1..=MAX_LENGTH).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-. ".contains(c))
 }
 

@@ -218,14 +218,10 @@ impl KernelClockLog {
     /// "WALL ... GTOD" names the timer of the tick, and then the one that gettimeofday reads. Without GTOD, older
     /// kernels name only the timer of the tick.
     pub fn old_clocksource(&self) -> Option<&'static str> {
+        const TIMERS: [(&str, &str); 4] = [("TSC", "tsc"), ("HPET", "hpet"), ("PM", "acpi_pm"), ("PIT", "pit")];
         self.field(Kind::OldTimer, "wall")?;
-        match self.field(Kind::OldTimer, "timer")? {
-            "PIT/TSC" | "HPET/TSC" => Some("tsc"),
-            "HPET" | "PIT/HPET" => Some("hpet"),
-            "PM" => Some("acpi_pm"),
-            "PIT" => Some("pit"),
-            _ => None,
-        }
+        let timer = self.field(Kind::OldTimer, "timer")?.rsplit('/').next()?;
+        TIMERS.iter().find(|(old, _)| *old == timer).map(|(_, name)| *name)
     }
 }
 

@@ -61,12 +61,11 @@ pub enum Ended {
     Interrupted,
 }
 
+/// Prints a part of the output.
+pub type Print<'a> = &'a mut dyn FnMut(&str) -> anyhow::Result<()>;
+
 /// Measures the clocks one after the other, and prints the result of each.
-pub fn run(
-    options: &Options,
-    stop: &AtomicBool,
-    out: &mut dyn FnMut(&str) -> anyhow::Result<()>,
-) -> anyhow::Result<Ended> {
+pub fn run(options: &Options, stop: &AtomicBool, out: Print) -> anyhow::Result<Ended> {
     let Options { duration_s, cutoff, format } = *options;
     let printed = format != Format::Json;
     if printed {

@@ -5,7 +5,7 @@
 
 use super::parse::{ClockTable, Output, unquote};
 use crate::host::measure::{GAP_FACTOR, MIN_GAP};
-use crate::host::{kernel_log, survey};
+use crate::host::{facts::is_name, kernel_log, survey};
 use crate::human::count;
 use crate::report::{Bin, ClockReport, Fact, Gaps, INTERRUPTED_SHARE, Origin, Percentiles, Report, SYSTEM, traits_of};
 
@@ -239,9 +239,9 @@ fn clock_sources(text: &str) -> Vec<Stated<'_>> {
 /// Returns the words, if all can be names of clock sources, and one of them is known.
 fn names(text: &str) -> Option<Vec<&str>> {
     let names: Vec<&str> = text.split_whitespace().collect();
-    let is_name =
-        |name: &&str| name.len() <= 32 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
-    (names.iter().all(is_name) && names.iter().any(|name| traits_of(name).is_some())).then_some(names)
+    (names.iter().all(|name| is_name(name) && !name.contains('.'))
+        && names.iter().any(|name| traits_of(name).is_some()))
+    .then_some(names)
 }
 
 #[cfg(test)]

@@ -54,12 +54,8 @@ pub fn is_main(name: &str) -> bool {
 
 impl Instruments {
     /// Returns those clocks of this machine that are `wanted`, and measures the step of each in `step_time`.
-    pub fn live(
-        permission: Result<(), Refused>,
-        wanted: impl Fn(&str) -> bool,
-        budget: &Budget,
-        step_time: Nanos,
-    ) -> Instruments {
+    pub fn live(wanted: impl Fn(&str) -> bool, budget: &Budget, step_time: Nanos) -> Instruments {
+        let permission = timing_clock::counter::permitted();
         let mut clocks = clocks(permission);
         clocks.retain(|clock| wanted(clock.as_ref().map_or_else(|(name, _)| *name, |meter| meter.name)));
         clocks.iter_mut().flatten().for_each(|meter| meter.measure_step(budget, step_time));
@@ -68,8 +64,8 @@ impl Instruments {
             meter.step?.granularity.step()
         };
         // If the counter is denied, the reference is denied, too, because the vDSO reads the counter.
-        let reference =
-            permission.ok().and_then(|()| measure_step(&Reference::default(), budget, step_time).granularity.step());
+        let measured = permission.map(|()| measure_step(&Reference::default(), budget, step_time));
+        let reference = measured.ok().and_then(|measured| measured.granularity.step());
         let counter = compared_counter(step(&|meter| meter.is_counter), reference);
         let system = step(&|meter| meter.name == SYSTEM);
         let offsets = system.zip(reference).map(|(system, reference)| offsets(system, reference)).unwrap_or_default();

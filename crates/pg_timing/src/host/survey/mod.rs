@@ -51,7 +51,7 @@ pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progres
 /// Returns those clocks of this machine that are `wanted`, after reading them until the budget is spent.
 fn read(wanted: impl Fn(&str) -> bool, cpus: &[usize], budget: &Budget, progress: Progress) -> Instruments {
     let step_time = Nanos(STEP_TIME.0.min((budget.left().0 / 20.0).max(12e6)));
-    let mut instruments = Instruments::live(timing_clock::counter::permitted(), wanted, budget, step_time);
+    let mut instruments = Instruments::live(wanted, budget, step_time);
     instruments.read(cpus, budget, progress);
     instruments
 }
@@ -78,8 +78,7 @@ fn update_clocksource(host: &Host, log: &KernelLog, report: &mut Report) -> bool
 /// Measures only PostgreSQL's clock.
 pub fn system_clock(limit: Nanos, stop: &AtomicBool) -> ClockReport {
     let cpus = measure::allowed().unwrap_or_default();
-    let wanted = |name: &str| is_main(name) && name != "rdtscp" && name != "isb_cntvct";
-    let instruments = read(wanted, &cpus, &Budget::new(limit, stop), &mut |_| ());
+    let instruments = read(is_main, &cpus, &Budget::new(limit, stop), &mut |_| ());
     let rate = instruments.rate().ok().map(|rate| rate.rate);
     let system = instruments.figures(rate, None).into_iter().find(|clock| clock.name == SYSTEM);
     system.unwrap_or_else(|| ClockReport::unavailable(SYSTEM, "it was not read"))
@@ -200,7 +199,7 @@ pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut C
         fill(&mut clocksource.current, old);
     }
     let quality =
-        |message: &Message| Some((message.fields.number::<i64>("quality")?, message.fields.text("name")?.to_string()));
+        |Message { fields, .. }: &Message| Some((fields.number("quality")?, fields.text("name")?.to_string()));
     let timecounters: Vec<(i64, String)> = log.of(Kind::Timecounter).filter_map(quality).collect();
     if !timecounters.is_empty() && facts.kernel.known().is_none_or(|kernel| kernel.starts_with("FreeBSD")) {
         fill(&mut facts.kernel, Some("FreeBSD".into()));

@@ -8,7 +8,7 @@ use crate::host::survey::{self, counter};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use timing_clock::{Clock, Features, Nanos, Posix, Refused, counter::permitted};
+use timing_clock::{Clock, Features, Nanos, Posix, counter::permitted};
 
 /// A machine to watch: [`LiveMachine`], or a synthetic one in tests.
 pub trait Machine {
@@ -84,8 +84,6 @@ impl State {
 pub struct LiveMachine {
     host: Host,
     log: FollowedLog,
-    permission: Result<(), Refused>,
-    cpus: Vec<usize>,
     started: Instant,
     /// ends a sleep early
     stop: Arc<AtomicBool>,
@@ -100,26 +98,18 @@ pub const STOP_CHECK: Duration = Duration::from_millis(250);
 
 impl LiveMachine {
     pub fn new(stop: Arc<AtomicBool>) -> LiveMachine {
-        LiveMachine {
-            host: Host::live(),
-            log: FollowedLog::start(),
-            permission: permitted(),
-            cpus: allowed().unwrap_or_default(),
-            started: Instant::now(),
-            stop,
-        }
+        LiveMachine { host: Host::live(), log: FollowedLog::start(), started: Instant::now(), stop }
     }
 }
 
 impl Machine for LiveMachine {
     fn facts(&mut self) -> Report {
-        self.cpus = allowed().unwrap_or_default();
         survey::facts(&self.host, &self.log.log, Origin::Measured)
     }
 
     fn instruments(&mut self) -> Instruments {
         let stop = AtomicBool::new(false);
-        Instruments::live(self.permission, is_main, &Budget::new(STEPS_TIME, &stop), STEP_TIME)
+        Instruments::live(is_main, &Budget::new(STEPS_TIME, &stop), STEP_TIME)
     }
 
     fn clocksource(&mut self) -> Clocksource {
@@ -151,20 +141,21 @@ impl Machine for LiveMachine {
 
     fn on_cpu(&mut self, nth: usize, read: &mut dyn FnMut()) -> Activity {
         // If the CPU is offline or refused, the clocks are read on any CPU.
-        let _pin = self.cpus.get(nth % self.cpus.len().max(1)).and_then(|cpu| Pinned::to(*cpu).ok());
+        let cpus = allowed().unwrap_or_default();
+        let _pin = cpus.get(nth % cpus.len().max(1)).and_then(|cpu| Pinned::to(*cpu).ok());
         let before = counters(&self.host);
         read();
         activity_since(&before, &counters(&self.host))
     }
 
     fn judge_counter(&self, facts: &Report, rate: &Result<Rate, String>) -> TscReport {
-        counter::judge(&self.host, facts, self.permission, rate, &self.log.log)
+        counter::judge(&self.host, facts, permitted(), rate, &self.log.log)
     }
 
     fn skew(&mut self, cpus: Cpus, rate: Option<Rate>) -> Cpus {
         let stop = AtomicBool::new(false);
         let rate = rate.ok_or_else(|| "the counter's rate is unknown".to_string());
-        survey::between_cpus(cpus, self.permission, &rate, &Budget::new(SKEW_LIMIT, &stop))
+        survey::between_cpus(cpus, permitted(), &rate, &Budget::new(SKEW_LIMIT, &stop))
     }
 
     fn own_use(&mut self) -> OwnUse {
