@@ -69,9 +69,6 @@ fn read_cost(clock: &ClockReport, cost: f64) -> String {
     }
 }
 
-/// The kernel's tick takes at least 1 ms. A clock with smaller steps does not run on it, whatever its name is.
-const TICK_NS: f64 = 1e6;
-
 /// `clocksource-slow`: does the kernel's clock run on slow hardware?
 pub fn clocksource_slow(report: &Report) -> Judged {
     let current = report.clocksource.current.get().map_err(|why| format!("the clock source is unknown: {why}"))?;
@@ -79,7 +76,11 @@ pub fn clocksource_slow(report: &Report) -> Judged {
     let measured = report.system().and_then(|clock| clock.read_ns);
     let is_cheap = measured.is_some_and(|ns| ns <= GOOD_READ_NS);
     let traits = match traits_of(current) {
-        Some(traits) if traits.grade == Grade::Coarse => return ok(coarse(report, current)),
+        Some(traits) if traits.grade == Grade::Coarse => {
+            return ok(format!(
+                "clock source {current}: the kernel's tick, and not slow hardware; clock-coarse checks its steps"
+            ));
+        }
         Some(traits) if !traits.is_slow() => return ok(format!("clock source {current}")),
         _ if is_cheap => return ok(format!("clock source {current}, which is cheap on this host")),
         traits => traits.ok_or_else(|| format!("pg_timing does not know the clock source {current}"))?,
@@ -88,15 +89,6 @@ pub fn clocksource_slow(report: &Report) -> Judged {
         .evidence(format!("{current}: {}; a read typically takes {}", traits.what, traits.read))
         .why("every process on this host pays this for each read of the clock, and EXPLAIN ANALYZE reads it most often")
         .fixes(other_clocksource(report)))
-}
-
-/// Returns that a clock source is coarse, or that its steps are small on this host. It is not slow hardware.
-fn coarse(report: &Report, name: &str) -> String {
-    let step = |clock: &ClockReport| clock.granularity_ns.or(clock.granularity_between_ns.map(|(_, high)| high));
-    match report.system().and_then(step).filter(|step| *step < TICK_NS) {
-        Some(step) => format!("clock source {name}, whose steps are at most {} on this host", duration(step)),
-        None => format!("clock source {name}: it is coarse (see clock-coarse), and not slow hardware"),
-    }
 }
 
 /// `clock-syscall`: does a read of PostgreSQL's clock need a system call?

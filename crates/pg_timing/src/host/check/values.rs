@@ -65,23 +65,22 @@ pub fn clock_coarse(report: &Report) -> Judged {
 /// Returns how bad the clock's step is, and how large.
 fn coarse_step(report: &Report) -> Result<(Severity, String), String> {
     let clock = report.system();
+    let critical = |summary| Ok((Severity::Critical, summary));
     if let Some(ns) = clock.and_then(|clock| clock.stood_still_ns) {
-        return Ok((
-            Severity::Critical,
-            format!("PostgreSQL's clock stands still: it did not move in {}", duration(ns)),
-        ));
+        return critical(format!("PostgreSQL's clock stands still: it did not move in {}", duration(ns)));
     }
     let between = |clock: &ClockReport| clock.granularity_ns.map(|step| (step, step)).or(clock.granularity_between_ns);
     let Some((low, high)) = clock.and_then(between) else {
         // The kernel's tick is always coarse.
         let traits = report.clocksource.current.known().and_then(|name| traits_of(name));
-        let coarse = traits.filter(|traits| traits.grade == Grade::Coarse);
-        let coarse = coarse.map(|traits| format!("the kernel's clock source is {}, {}", traits.name, traits.what));
-        let why = clock.map_or("the clock was not measured", |clock| {
-            clock.granularity_unavailable.as_deref().unwrap_or("the measurement does not show it")
-        });
-        let unknown = || format!("the step of PostgreSQL's clock is unknown: {why}");
-        return coarse.map(|summary| (Severity::Critical, summary)).ok_or_else(unknown);
+        if let Some(coarse) = traits.filter(|traits| traits.grade == Grade::Coarse) {
+            return critical(format!("the kernel's clock source is {}, {}", coarse.name, coarse.what));
+        }
+        let why = clock.map(|clock| clock.granularity_unavailable.as_deref().unwrap_or("it was not measured"));
+        return Err(format!(
+            "the step of PostgreSQL's clock is unknown: {}",
+            why.unwrap_or("the clock was not measured")
+        ));
     };
     let steps = match low {
         low if low == high => duration(low),

@@ -131,7 +131,7 @@ pub fn parse(text: &str) -> Result<Vec<Output>, &'static str> {
 }
 
 /// What a sentence of pg_test_timing is.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Sentence {
     Testing,
     LoopTime,
@@ -143,12 +143,12 @@ enum Sentence {
     Clock,
     WentBack,
     Warp,
-    TscSource,
-    TscInUse,
-    TscCalibrated,
-    TscNotUsable,
-    TscByDefault(bool),
+    /// about the TSC; adds to the report
+    Tsc(fn(&mut TscReport, &Fields)),
 }
+
+const TSC_SOURCE: &str = "TSC frequency source: {*source}";
+const MISSING: &str = "not in the output of pg_test_timing";
 
 /// Every sentence, in the wording of every version.
 const SENTENCES: &[(&str, Sentence)] = {
@@ -173,12 +173,12 @@ const SENTENCES: &[(&str, Sentence)] = {
         ("Clock source: {name}", Clock),
         ("Detected clock going backwards in time", WentBack),
         ("Time warp: {#amount} {unit}", Warp),
-        ("TSC frequency source: {*source}", TscSource),
-        ("TSC frequency in use: {#khz} kHz", TscInUse),
-        ("TSC frequency from calibration: {#khz} kHz", TscCalibrated),
-        ("TSC clock source is not usable", TscNotUsable),
-        ("TSC clock source will be used by default", TscByDefault(true)),
-        ("TSC clock source will not be used by default", TscByDefault(false)),
+        (TSC_SOURCE, Tsc(|tsc, fields| tsc.source = fields.text("source").and_then(source))),
+        ("TSC frequency in use: {#khz} kHz", Tsc(|tsc, fields| tsc.frequency_khz = Fact::of(khz(fields), MISSING))),
+        ("TSC frequency from calibration: {#khz} kHz", Tsc(|tsc, fields| tsc.calibrated_khz = khz(fields))),
+        ("TSC clock source is not usable", Tsc(|tsc, _| tsc.usable = Some(false))),
+        ("TSC clock source will be used by default", Tsc(|tsc, _| tsc.used_by_default = Some(true))),
+        ("TSC clock source will not be used by default", Tsc(|tsc, _| tsc.used_by_default = Some(false))),
     ]
 };
 
@@ -258,7 +258,7 @@ impl Reader {
             if let Some((fields, rest)) = at_start(pattern, text) {
                 self.close_table();
                 self.sentence(*sentence, &fields);
-                return if *sentence == Sentence::TscSource { after_source(text) } else { rest };
+                return if *pattern == TSC_SOURCE { after_source(text) } else { rest };
             }
         }
         let words: Vec<&str> = text.split_whitespace().take(ROW_WORDS).collect();
@@ -345,8 +345,8 @@ impl Reader {
                 open.warp_ns = fields.number("amount").and_then(|amount: i64| amount.checked_mul(factor));
             }
             // The lines about the TSC alone are not an output. After a classic table they belong to another output.
-            _ if self.open.clocks.is_empty() || self.open.is_classic() || self.open.went_back => {}
-            line => self.tsc(line, fields),
+            Sentence::Tsc(_) if self.open.clocks.is_empty() || self.open.is_classic() || self.open.went_back => {}
+            Sentence::Tsc(add) => add(self.open.tsc.get_or_insert_with(|| TscReport::unavailable(MISSING)), fields),
         }
     }
 
@@ -357,26 +357,6 @@ impl Reader {
         });
         open.push(name);
         self.headed = true;
-    }
-
-    fn tsc(&mut self, line: Sentence, fields: &Fields) {
-        const MISSING: &str = "not in the output of pg_test_timing";
-        let tsc = self.open.tsc.get_or_insert_with(|| TscReport::unavailable(MISSING));
-        let khz = fields.number("khz").filter(|khz: &f64| *khz > 0.0);
-        match line {
-            Sentence::TscSource => tsc.source = fields.text("source").and_then(source),
-            Sentence::TscInUse => {
-                tsc.frequency_khz = Fact::of(khz, MISSING);
-                tsc.source.get_or_insert_with(|| "PostgreSQL 19".into());
-            }
-            Sentence::TscCalibrated => tsc.calibrated_khz = khz,
-            Sentence::TscNotUsable => {
-                tsc.usable = Some(false);
-                tsc.distrust = vec!["PostgreSQL 19 could not use the TSC".into()];
-            }
-            Sentence::TscByDefault(by_default) => tsc.used_by_default = Some(by_default),
-            _ => {}
-        }
     }
 
     /// Moves the rows of the open table to its clock.
@@ -398,6 +378,11 @@ impl Reader {
         let total = clock.bins.iter().map(|bin| bin.count as f64).sum();
         self.open.cut_off |= lacks_rows || !table.is_complete(total);
     }
+}
+
+/// Returns a rate. A rate of 0 is unknown.
+fn khz(fields: &Fields) -> Option<f64> {
+    fields.number("khz").filter(|khz: &f64| *khz > 0.0)
 }
 
 /// Returns the sources of the TSC's rate. Without line breaks, the next sentence follows them.
@@ -431,7 +416,11 @@ fn finish(mut output: Output, headed: bool) -> Option<Output> {
     output.tsc = output
         .tsc
         .take()
-        .filter(|tsc| tsc.frequency_khz.known().or(tsc.calibrated_khz.as_ref()).is_some() || is_whole(tsc));
+        .filter(|tsc| is_whole(tsc) || tsc.frequency_khz.known().or(tsc.calibrated_khz.as_ref()).is_some());
+    if let Some(tsc) = &mut output.tsc {
+        tsc.source.get_or_insert("PostgreSQL 19".into());
+        tsc.distrust.extend(tsc.usable.map(|_| "PostgreSQL 19 could not use the TSC".into()));
+    }
     output.clocks.extend(last);
     (output.went_back || !output.clocks.is_empty()).then_some(output)
 }

@@ -66,9 +66,7 @@ fn update_clocksource(host: &Host, log: &KernelLog, report: &mut Report) -> bool
     if changed {
         report.clocksource = Clocksource { before, ..now };
         // A log from --kernel-log has no new lines.
-        if !log.named
-            && let Fact::Known(entries) = KernelLog::own(host).entries
-        {
+        if let (false, Fact::Known(entries)) = (log.named, KernelLog::own(host).entries) {
             report.kernel = Fact::Known(kernel_report(&entries));
         }
     }
@@ -93,10 +91,8 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
         _ => "not measured".into(),
     };
     let figures = measured.known().cloned().unwrap_or_default();
-    let rate = figures
-        .frequency_khz
-        .zip(figures.uncertainty_ppm)
-        .map(|(khz, ppm)| Rate::new(Hertz(khz * 1e3), Ppm(ppm), Nanos::from_secs(figures.seconds)));
+    let rate = |(khz, ppm)| Rate::new(Hertz(khz * 1e3), Ppm(ppm), Nanos::from_secs(figures.seconds));
+    let rate = figures.frequency_khz.zip(figures.uncertainty_ppm).map(rate);
     let permission = if figures.permitted == Some(false) { Err(Refused::Denied) } else { Ok(()) };
     report.tsc = judge_counter(host, &report, permission, &rate.ok_or(why.clone()), log);
     report.tsc.permitted = figures.permitted;
@@ -148,6 +144,7 @@ const MAX_MESSAGES: usize = 100;
 /// Returns the facts of the kernel's log.
 pub fn kernel_report(log: &KernelClockLog) -> KernelReport {
     let boot = log.this_boot();
+    let switch = |message: &Message| Switch { seconds: message.shown.seconds, to: message.source().into() };
     let about_clocks = |message: &&Message| !matches!(message.kind, Kind::Boot | Kind::CommandLine);
     KernelReport {
         messages: messages(boot),
@@ -156,10 +153,7 @@ pub fn kernel_report(log: &KernelClockLog) -> KernelReport {
         since_boot: !log.truncated,
         demotion: log.demotion(),
         unstable: boot.iter().any(|message| message.shown.level == Level::Fault),
-        switches: log
-            .of(Kind::Switched)
-            .map(|message| Switch { seconds: message.shown.seconds, to: message.source().into() })
-            .collect(),
+        switches: log.of(Kind::Switched).map(switch).collect(),
         firmware_bug: log.of(Kind::FirmwareBug).next().is_some(),
         refused: log.of(Kind::Refused).next_back().map(|message| message.source().into()),
     }

@@ -59,9 +59,8 @@ impl State {
     /// Adds to the sample what changed since `before`.
     pub fn compare(&self, before: &State, sample: &mut Sample) {
         sample.suspends = self.suspends.zip(before.suspends).map_or(0, |(now, before)| now.saturating_sub(before));
-        if let Some(((rtc_s, boottime_s), (rtc_before_s, boottime_before_s))) =
-            self.hardware_clock.zip(before.hardware_clock)
-        {
+        let both = self.hardware_clock.zip(before.hardware_clock);
+        if let Some(((rtc_s, boottime_s), (rtc_before_s, boottime_before_s))) = both {
             let ahead_s = (rtc_s - rtc_before_s) - (boottime_s - boottime_before_s);
             // With NTP, the kernel sets a wrong hardware clock to the time of day. A pause makes a right one wrong.
             let is_right = |rtc_s: f64, unix_s: f64| (rtc_s - unix_s).abs() <= RTC_STEPS_S;
@@ -69,11 +68,10 @@ impl State {
             sample.paused_s = Some(ahead_s).filter(|ahead| *ahead > RTC_STEPS_S && !was_set);
         }
         if self.features != before.features {
-            let what = "the CPU reports other features than before: the virtual machine moved to another host";
-            sample.restored = Some(what.into());
+            sample.restored = Some("the CPU reports other features: the virtual machine moved to another host".into());
         } else if self.vmclock_disruption.zip(before.vmclock_disruption).is_some_and(|(now, before)| now != before) {
             sample.restored =
-                Some("the hypervisor's vmclock says that the virtual machine was restored, cloned or moved".into());
+                Some("the hypervisor's vmclock says that the machine was restored, cloned or moved".into());
         } else if sample.messages.iter().any(|message| message.contains("virtual machine fork")) {
             sample.restored = Some("the kernel noticed that the virtual machine was restored or cloned".into());
         }
