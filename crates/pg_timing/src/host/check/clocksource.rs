@@ -12,12 +12,10 @@ pub fn clocksource_changed(report: &Report) -> Judged {
     let kernel = report.kernel_log()?;
     let now = report.clocksource.current.known();
     if let Some((now, last)) = now.and_then(|now| Some((now, kernel.other_last_clocksource(now)?))) {
-        return unknown(format!(
-            "the kernel log ends with {last}, but {now} is current: it is old or from another host"
-        ));
+        return Err(format!("the kernel log ends with {last}, but {now} is current: it is old or from another host"));
     }
     if kernel.switches.iter().any(|switch| switch.seconds.is_none()) {
-        return unknown("the kernel log has no times since boot");
+        return Err("the kernel log has no times since boot".into());
     }
     let Some((from, to, seconds)) = kernel.late_switch() else {
         return ok(match kernel.since_boot {
@@ -62,7 +60,7 @@ pub fn clocksource_not_persistent(report: &Report) -> Judged {
     }
     if !available.is_empty() && !available.contains(current) {
         // A kernel that has just demoted the TSC still uses it for some milliseconds.
-        return unknown(format!("the kernel does not offer the current clock source {current} any more"));
+        return Err(format!("the kernel does not offer the current clock source {current} any more"));
     }
     let requested = HostFacts::clocksource_parameter(report.host.parameters());
     // The kernel lists the best first and selects it, unless a boot parameter names another.

@@ -19,7 +19,7 @@ pub fn clock_slow(report: &Report) -> Judged {
     let (cost, overhead) = costs.ok_or("the read cost of PostgreSQL's clock is unknown")?;
     let distorted = clock.gaps.is_some_and(|gaps| gaps.share > INTERRUPTED_SHARE);
     if distorted && clock.read_ns.or(clock.undisturbed_ns).is_none() {
-        return unknown(format!("interruptions are part of the {cost:.2} ns per loop"));
+        return Err(format!("interruptions are part of the {cost:.2} ns per loop"));
     }
     let low = low_ns(clock, cost);
     if low <= GOOD_READ_NS {
@@ -69,6 +69,9 @@ fn read_cost(clock: &ClockReport, cost: f64) -> String {
     }
 }
 
+/// The kernel's tick takes at least 1 ms. A clock with smaller steps does not run on it, whatever its name is.
+const TICK_NS: f64 = 1e6;
+
 /// `clocksource-slow`: does the kernel's clock run on slow hardware?
 pub fn clocksource_slow(report: &Report) -> Judged {
     let current = report.clocksource.current.get().map_err(|why| format!("the clock source is unknown: {why}"))?;
@@ -76,11 +79,7 @@ pub fn clocksource_slow(report: &Report) -> Judged {
     let measured = report.system().and_then(|clock| clock.read_ns);
     let is_cheap = measured.is_some_and(|ns| ns <= GOOD_READ_NS);
     let traits = match traits_of(current) {
-        Some(traits) if traits.grade == Grade::Coarse => {
-            return ok(format!(
-                "clock source {current}: the kernel's tick, and not slow hardware; clock-coarse checks its steps"
-            ));
-        }
+        Some(traits) if traits.grade == Grade::Coarse => return ok(coarse(report, current)),
         Some(traits) if !traits.is_slow() => return ok(format!("clock source {current}")),
         _ if is_cheap => return ok(format!("clock source {current}, which is cheap on this host")),
         traits => traits.ok_or_else(|| format!("pg_timing does not know the clock source {current}"))?,
@@ -89,6 +88,15 @@ pub fn clocksource_slow(report: &Report) -> Judged {
         .evidence(format!("{current}: {}; a read typically takes {}", traits.what, traits.read))
         .why("every process on this host pays this for each read of the clock, and EXPLAIN ANALYZE reads it most often")
         .fixes(other_clocksource(report)))
+}
+
+/// Returns that a clock source is coarse, or that its steps are small on this host. It is not slow hardware.
+fn coarse(report: &Report, name: &str) -> String {
+    let step = |clock: &ClockReport| clock.granularity_ns.or(clock.granularity_between_ns.map(|(_, high)| high));
+    match report.system().and_then(step).filter(|step| *step < TICK_NS) {
+        Some(step) => format!("clock source {name}, whose steps are at most {} on this host", duration(step)),
+        None => format!("clock source {name}: it is coarse (see clock-coarse), and not slow hardware"),
+    }
 }
 
 /// `clock-syscall`: does a read of PostgreSQL's clock need a system call?
@@ -100,8 +108,8 @@ pub fn clock_syscall(report: &Report) -> Judged {
     let costs = costs.map(|(own, call)| format!("system: {own:.1} ns per read; by a plain system call: {call:.1} ns"));
     let (summary, why, fix) = match path {
         AccessPath::Instruction | AccessPath::Vdso => {
-            return Ok(with_severity(Severity::Ok, "reads of PostgreSQL's clock need no system call (vDSO)")
-                .evidence_lines(costs));
+            let summary = "reads of PostgreSQL's clock need no system call (vDSO)";
+            return Ok(with_severity(Severity::Ok, summary).evidence_lines(costs));
         }
         AccessPath::Syscall => (
             "each read of PostgreSQL's clock is a system call, because the vDSO cannot read this clock source",

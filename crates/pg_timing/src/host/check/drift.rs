@@ -107,9 +107,8 @@ pub fn wall_clock(report: &Report) -> Result<Finding, String> {
     if report.host.ntp.known().ok_or("the kernel's NTP state is unknown")?.synchronized {
         return ok("the kernel's wall clock is synchronized");
     }
-    let up = report.host.uptime_seconds.known();
-    if let Some(up) = up.filter(|up| **up < START_S) {
-        return unknown(format!("the kernel's wall clock is not synchronized yet; the boot was {} ago", uptime(*up)));
+    if let Some(up) = report.host.uptime_seconds.known().filter(|up| **up < START_S) {
+        return Err(format!("the kernel's wall clock is not synchronized yet; the boot was {} ago", uptime(*up)));
     }
     let what = "the kernel's wall clock is not synchronized: times in logs and now() can be wrong; EXPLAIN ANALYZE is not affected";
     let why = "without a time service, a clock drifts by seconds per day, and a restored virtual machine keeps its old time; tools \

@@ -14,10 +14,9 @@ pub fn clock_gaps(report: &Report) -> Judged {
     let system = report.system().filter(|clock| clock.backward_steps == 0);
     let gaps = system.and_then(|clock| clock.gaps);
     let Some(lost) = gaps.map(|gaps| gaps.share).into_iter().chain(activity.waiting_share()).reduce(f64::max) else {
-        return unknown(match report.system().is_some_and(|clock| clock.backward_steps > 0) {
-            true => "the clock went back, so a long difference may be the clock's return",
-            false => "interruptions were not measured",
-        });
+        let went_back = report.system().is_some_and(|clock| clock.backward_steps > 0);
+        let why = "the clock went back, so a long difference may be the clock's return";
+        return Err(if went_back { why } else { "interruptions were not measured" }.into());
     };
     // The histogram of pg_test_timing gives lower bounds, and does not show single interruptions.
     let is_output = report.origin == Origin::PgTestTiming;
@@ -184,7 +183,7 @@ mod tests {
             without.clocks.clear();
             assert_eq!(severity(&without), Severity::Warning);
             without.activity = Fact::unavailable("x");
-            assert_eq!(clock_gaps(&without), unknown("interruptions were not measured"));
+            assert_eq!(clock_gaps(&without), Err("interruptions were not measured".into()));
             let mut back = report(0.5, None);
             back.clocks[0].backward_steps = 1;
             assert!(

@@ -5,7 +5,6 @@ mod cost;
 mod counter;
 mod drift;
 mod interruptions;
-mod trust;
 mod values;
 
 pub use cost::tsc_slow_if;
@@ -19,11 +18,10 @@ use clocksource::{other_clocksource, other_than_tsc, remove_parameter, restart, 
 /// The finding of a check, without its id, or why the check is not possible. A finding that is no alarm needs neither a reason
 /// nor a fix.
 type Judged = Result<Finding, String>;
-type Check = fn(&Report) -> Judged;
 
 /// Every check with its id, a cause before its effects. Findings are shown in this order.
-const CHECKS: &[(&str, Check)] = &[
-    (id::TSC_DEMOTED, trust::tsc_demoted),
+const CHECKS: &[(&str, fn(&Report) -> Judged)] = &[
+    (id::TSC_DEMOTED, counter::tsc_demoted),
     (id::CLOCK_BACKWARD, values::clock_backward),
     (id::CLOCK_SLOW, cost::clock_slow),
     (id::CLOCK_COARSE, values::clock_coarse),
@@ -36,10 +34,10 @@ const CHECKS: &[(&str, Check)] = &[
     (id::TSC_ABSENT, counter::tsc_absent),
     (id::TSC_NOT_INVARIANT, counter::tsc_not_invariant),
     (id::TSC_RATE_MISMATCH, counter::tsc_rate_mismatch),
-    (id::TSC_FIRMWARE, trust::tsc_firmware),
+    (id::TSC_FIRMWARE, counter::tsc_firmware),
     (id::CPU_SKEW, values::cpu_skew),
-    (id::TSC_UNCHECKED, trust::tsc_unchecked),
-    (id::TSC_AUTO_DEMOTED, trust::tsc_auto_demoted),
+    (id::TSC_UNCHECKED, counter::tsc_unchecked),
+    (id::TSC_AUTO_DEMOTED, counter::tsc_auto_demoted),
     (id::TSC_SLOW, cost::tsc_slow),
     (id::DRIFT, drift::drift),
     (id::WALL_CLOCK, drift::wall_clock),
@@ -72,10 +70,6 @@ fn with_severity(severity: Severity, summary: impl Into<String>) -> Finding {
 
 fn ok(summary: impl Into<String>) -> Judged {
     Ok(with_severity(Severity::Ok, summary))
-}
-
-fn unknown(why: impl Into<String>) -> Judged {
-    Err(why.into())
 }
 
 fn warning(summary: impl Into<String>) -> Finding {
@@ -111,11 +105,8 @@ pub fn conclude(report: &mut Report) {
     let head = match severity {
         Severity::Ok => format!("EXPLAIN ANALYZE can be trusted on {host}."),
         Severity::Unknown => {
-            let why = match (&report.missing, report.system()) {
-                (Some(missing), _) => missing,
-                (None, Some(_)) => "the read cost of PostgreSQL's clock is unknown",
-                (None, None) => "PostgreSQL's clock was not measured",
-            };
+            let missing = report.missing.as_deref();
+            let why = missing.unwrap_or("the read cost of PostgreSQL's clock is unknown");
             format!("Not determined whether EXPLAIN ANALYZE can be trusted on {host}: {why}.")
         }
         Severity::Warning | Severity::Critical => {

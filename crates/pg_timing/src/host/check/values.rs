@@ -9,15 +9,12 @@ pub fn clock_backward(report: &Report) -> Judged {
     let back = || read().filter(|clock| clock.backward_steps > 0);
     let Some(worst) = back().max_by(|a, b| a.largest_backward_ns.total_cmp(&b.largest_backward_ns)) else {
         return match read().map(|clock| clock.reads).fold(0, u64::saturating_add) {
-            0 => unknown("no clock was measured"),
+            0 => Err("no clock was measured".into()),
             reads => ok(format!("no clock went back in {} readings", count(reads))),
         };
     };
-    let name = &worst.name;
-    let by = match worst.largest_backward_ns {
-        0.0 => "by an unknown amount".to_string(),
-        ns => format!("by up to {}", duration(ns)),
-    };
+    let (name, ns) = (&worst.name, worst.largest_backward_ns);
+    let by = if ns == 0.0 { "by an unknown amount".into() } else { format!("by up to {}", duration(ns)) };
     let finding = if back().any(|clock| concerns_postgresql(report, clock)) {
         critical(format!("time went back {by} (clock {name}): do not trust any timing on the host"))
             .why("an interval in which time goes back is too short or negative, also in the server's log")
@@ -107,13 +104,17 @@ pub fn cpu_skew(report: &Report) -> Judged {
     }
     if skews.is_empty() {
         let why = report.cpus.skew_unavailable.as_deref().unwrap_or("not measured");
-        return unknown(format!("not determined whether the CPUs' clocks agree: {why}"));
+        return Err(format!("not determined whether the CPUs' clocks agree: {why}"));
     }
     // PostgreSQL's clock comes first; within a clock, the largest certain skew.
     let mut bad: Vec<&Skew> = skews.iter().filter(|s| differs(s).is_some()).collect();
     bad.sort_by(|a, b| (a.clock != SYSTEM).cmp(&(b.clock != SYSTEM)).then(certain(b).total_cmp(&certain(a))));
     let Some(worst) = bad.first() else { return no_difference(report) };
-    let severity = severity(report, worst);
+    let severity = match worst {
+        skew if skew.clock != SYSTEM && !counter_is_used(report) => Severity::Ok,
+        skew if skew.moving || certain(skew) >= VISIBLE_NS => Severity::Critical,
+        _ => Severity::Warning,
+    };
     let clock = if worst.clock == SYSTEM { "PostgreSQL's clock" } else { "the counter" };
     let (a, b, ns) = (worst.a, worst.b, certain(worst).floor());
     let summary = match (severity, worst.moving) {
@@ -138,7 +139,7 @@ fn no_difference(report: &Report) -> Judged {
     let clocks = if skews.iter().any(|skew| skew.clock == SYSTEM) { "clocks" } else { "counters" };
     let agreement = format!("{}: their {clocks} agree within {}", cpu_list(skews), duration(widest));
     match widest > WIDE_NS {
-        true => unknown(format!("{agreement}, but the CPUs were too busy for a narrower bound{missing}")),
+        true => Err(format!("{agreement}, but the CPUs were too busy for a narrower bound{missing}")),
         false => ok(agreement + &missing),
     }
 }
@@ -157,14 +158,6 @@ fn cpu_list(skews: &[Skew]) -> String {
 /// Returns the distance of the bounds from 0, in ns: the skew is at least that large.
 fn certain(skew: &Skew) -> f64 {
     skew.low_ns.max(-skew.high_ns).max(0.0)
-}
-
-fn severity(report: &Report, worst: &Skew) -> Severity {
-    match worst {
-        skew if skew.clock != SYSTEM && !counter_is_used(report) => Severity::Ok,
-        skew if skew.moving || certain(skew) >= VISIBLE_NS => Severity::Critical,
-        _ => Severity::Warning,
-    }
 }
 
 /// Returns the difference of two CPUs if it is certain: `system: CPU 8 is 1115 to 1343 ns ahead of CPU 0`.

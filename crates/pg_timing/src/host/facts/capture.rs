@@ -138,18 +138,8 @@ fn open_new(parent: &OwnedFd, name: impl rustix::path::Arg, own: u32) -> Result<
 }
 
 /// Files that contain only facts about clocks, CPUs and the kind of machine. They are copied whole.
-const COPIED: &[&str] = &[
-    "/proc/sys/kernel/osrelease",
-    "/proc/uptime",
-    CURRENT_CLOCKSOURCE,
-    AVAILABLE_CLOCKSOURCE,
-    "/sys/devices/system/cpu/online",
-    "/sys/power/suspend_stats/success",
-    "/sys/hypervisor/type",
-    "/sys/class/dmi/id/sys_vendor",
-    "/sys/class/dmi/id/product_name",
-    "/sys/class/dmi/id/bios_version",
-];
+const COPIED: &str = "/proc/sys/kernel/osrelease /proc/uptime /sys/devices/system/cpu/online /sys/power/suspend_stats/success \
+    /sys/hypervisor/type /sys/class/dmi/id/sys_vendor /sys/class/dmi/id/product_name /sys/class/dmi/id/bios_version";
 
 /// Fields of the first CPU in /proc/cpuinfo that are copied. Other fields can identify the machine, like ARM's
 /// `Serial`.
@@ -170,7 +160,8 @@ fn files(host: &Host, log: &KernelLog, report: &Report) -> anyhow::Result<Vec<(S
     let features = host.features();
     let cpuid = features.known().map(|features| serde_json::to_string_pretty(&CapturedCpuid::of(features)));
     let ntp = report.host.ntp.known().map(serde_json::to_string_pretty);
-    let copied = COPIED.iter().map(|path| (path.to_string(), host.read(path).known().cloned()));
+    let copied = COPIED.split(' ').chain([CURRENT_CLOCKSOURCE, AVAILABLE_CLOCKSOURCE]);
+    let copied = copied.map(|path| (path.to_string(), host.read(path).known().cloned()));
     let others = [
         ("/proc/cpuinfo".into(), host.cpuinfo().known().map(|text| first_cpu(text))),
         ("/proc/cmdline".into(), host.boot_parameters().known().map(|parameters| parameters.join(" ") + "\n")),

@@ -40,12 +40,6 @@ impl KernelLog {
     }
 }
 
-/// Opens the log at its oldest message.
-fn open_kmsg() -> Result<File, String> {
-    let file = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
-    file.map_err(|e| format!("/dev/kmsg: {}", reason(&e)))
-}
-
 /// Returns the messages that were not read yet, without waiting for further ones.
 fn read_new(kmsg: &mut File) -> Result<String, String> {
     let mut text = String::new();
@@ -79,7 +73,10 @@ pub struct FollowedLog {
 impl FollowedLog {
     /// Reads the log up to now.
     pub fn start() -> FollowedLog {
-        let read = open_kmsg().and_then(|mut kmsg| Ok((read_new(&mut kmsg)?, kmsg)));
+        // The log is opened at its oldest message.
+        let kmsg = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
+        let kmsg = kmsg.map_err(|e| format!("/dev/kmsg: {}", reason(&e)));
+        let read = kmsg.and_then(|mut kmsg| Ok((read_new(&mut kmsg)?, kmsg)));
         let (text, kmsg) = read.map_or_else(|why| (Err(why), None), |(text, kmsg)| (Ok(text), Some(kmsg)));
         FollowedLog { kmsg, log: KernelLog { entries: text.map(|text| parse(&text)).into(), named: false } }
     }

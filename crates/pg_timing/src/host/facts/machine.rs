@@ -129,14 +129,10 @@ impl Host {
 
     /// Returns the name of the hypervisor, or "none".
     fn virtualization(&self) -> Fact<String> {
-        if self.is_gvisor() {
-            return Fact::Known("gVisor".into());
-        }
-        if let Fact::Known(guest) = self.sysctl("kern.vm_guest") {
-            return Fact::Known(hypervisor_name(&guest).into());
-        }
-        if let Some((hypervisor, _)) = self.cloud() {
-            return Fact::Known(hypervisor.into());
+        let guest = self.sysctl("kern.vm_guest");
+        let named = self.is_gvisor().then_some("gVisor").or(guest.known().map(|guest| hypervisor_name(guest)));
+        if let Some(name) = named.or(self.cloud().map(|(hypervisor, _)| hypervisor)) {
+            return Fact::Known(name.into());
         }
         // Only this file shows Xen without hardware virtualization.
         let xen = self.read_line("/sys/hypervisor/type").known().is_some_and(|kind| kind == "xen");

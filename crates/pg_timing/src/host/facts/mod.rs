@@ -160,9 +160,8 @@ impl Clocksource {
 
 /// FreeBSD's name of the setting.
 const TIMECOUNTER: &str = "kern.timecounter.hardware";
-/// Linux allows 31 characters.
-const MAX_LENGTH: usize = 64;
-const MAX_NAMES: usize = 64;
+/// The most names, and the most characters of a name. Linux allows 31 characters, and a kernel has fewer than ten names.
+const MOST: usize = 64;
 
 /// Returns the names of the timecounters that FreeBSD's kernel can select, best first. It never selects one with a negative
 /// quality.
@@ -173,12 +172,12 @@ pub fn selectable_timecounters(mut timecounters: Vec<(i64, String)>) -> Vec<Stri
 
 /// Returns the names that can be the name of a clock source. A kernel has fewer than ten.
 fn usable_names(names: impl Iterator<Item = String>) -> Vec<String> {
-    names.filter(|name| is_name(name)).take(MAX_NAMES).collect()
+    names.filter(|name| is_name(name)).take(MOST).collect()
 }
 
 /// Returns whether this can be the name of a clock source. Names appear in commands that users paste into a shell.
 pub fn is_name(name: &str) -> bool {
-    (1..=MAX_LENGTH).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-. ".contains(c))
+    (1..=MOST).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-. ".contains(c))
 }
 
 #[cfg(test)]

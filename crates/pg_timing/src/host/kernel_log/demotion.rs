@@ -101,10 +101,8 @@ impl<'a> Event<'a> {
     /// Returns what the counters of the TSC and its watchdog show, if the log has enough of them.
     fn compare(&self, log: &KernelClockLog, watchdog: &str, doubt: &mut Option<String>) -> Option<String> {
         // The mask gives the sign: a counter that went back was written, whatever difference the kernel printed.
-        let ticks = self.ticks(Kind::SourceReading).map(|(ticks, mask)| match ticks > mask / 2 {
-            true => ticks as f64 - mask as f64 - 1.0,
-            false => ticks as f64,
-        });
+        let signed = |(ticks, mask)| ticks as f64 - if ticks > mask / 2 { mask as f64 + 1.0 } else { 0.0 };
+        let ticks = self.ticks(Kind::SourceReading).map(signed);
         let counted_ns = ticks.zip(log.mhz(TSC_RATES)).map(|(ticks, mhz)| ticks * 1e3 / mhz);
         let printed: Option<i64> = self.number(Kind::SourceReading, "nsec");
         let skew: Option<i64> = self.number(Kind::Difference, "skew_ns");

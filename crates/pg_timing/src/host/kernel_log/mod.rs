@@ -24,7 +24,6 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 pub use crate::report::MessageLevel as Level;
-use table::Row;
 pub use table::{Kind, TSC_RATES};
 
 /// One message about clocks.
@@ -153,15 +152,15 @@ fn message(line: &str) -> Option<Message> {
     if line.len() > MAX_LINE {
         return None;
     }
-    let (row, found) = table::message(line)?;
-    let &Row(kind, level, ..) = row;
-    let frame = frame::of(&line[..found.start])?;
+    let (row, start, fields) = table::message(line)?;
+    let &table::Row(kind, level, ..) = row;
+    let frame = frame::of(&line[..start])?;
     let text = line[frame.begin..].trim_end();
     let text = match kind {
         // The rest of the line names the person who built the kernel.
         Kind::Boot => text.split(" (").next().unwrap_or("").to_string(),
         // Other parameters can contain addresses and keys.
-        Kind::CommandLine => match parameters_about_clocks(found.fields.text("line")?) {
+        Kind::CommandLine => match parameters_about_clocks(fields.text("line")?) {
             none if none.is_empty() => return None,
             parameters => format!("Kernel command line: {}", parameters.join(" ")),
         },
@@ -171,12 +170,12 @@ fn message(line: &str) -> Option<Message> {
         seconds: frame.seconds,
         stamp: frame.stamp,
         text: text.replace('\t', " ").chars().filter(|c| !c.is_control()).collect(),
-        meaning: row.meaning(&found.fields).into(),
+        meaning: row.meaning(&fields).into(),
         level,
         times: 1,
         last_seconds: None,
     };
-    Some(Message { kind, fields: found.fields, shown })
+    Some(Message { kind, fields, shown })
 }
 
 impl KernelClockLog {

@@ -1,6 +1,6 @@
 //! The kernel's messages about clocks: how each begins, what it is, and what it means.
 
-use crate::host::pattern::{Fields, Match, find};
+use crate::host::pattern::{Fields, find};
 use crate::report::{MessageLevel as Level, is_cut_name};
 
 /// The kind of a message.
@@ -155,14 +155,17 @@ const REASONS: &[(&str, &str)] = &[
 const HINTS: &[&str] =
     &["lock", "TSC", "counter", "atchdog", "version", "mmand", "MHz", "keeping", "wd-", "PM:", "fork", "'"];
 
-/// Returns the message about clocks in a line.
-pub fn message(line: &str) -> Option<(&'static Row, Match<'_>)> {
+/// Returns the message about clocks in a line: its wording, the position of its first byte, and what varies in it.
+pub fn message(line: &str) -> Option<(&'static Row, usize, Fields)> {
     if !HINTS.iter().any(|hint| line.contains(hint)) {
         return None;
     }
-    // A line can end within the name of a clock source.
-    let is_cut_off = |found: &Match| found.rest.is_empty() && found.fields.text("source").is_some_and(is_cut_name);
-    TABLE.iter().find_map(|row| Some((row, find(row.2, line).filter(|found| !is_cut_off(found))?)))
+    TABLE.iter().find_map(|row| {
+        let (start, fields, rest) = find(row.2, line)?;
+        // A line can end within the name of a clock source.
+        let is_cut_off = rest.is_empty() && fields.text("source").is_some_and(is_cut_name);
+        (!is_cut_off).then_some((row, start, fields))
+    })
 }
 
 impl Row {

@@ -94,17 +94,14 @@ impl Output {
     /// Returns the current clock. Without a heading it is the system clock, because every other clock has one.
     fn clock(&mut self) -> &mut ClockTable {
         if self.clocks.is_empty() {
-            self.push(SYSTEM);
+            self.clocks.push(ClockTable { name: SYSTEM.into(), ..ClockTable::default() });
         }
         self.clocks.last_mut().expect("there is a clock")
-    }
-
-    fn push(&mut self, name: &str) {
-        self.clocks.push(ClockTable { name: name.into(), ..ClockTable::default() });
     }
 }
 
 const NOT_TEXT: &str = "the input is not text: it has NUL bytes";
+const MISSING: &str = "not in the output of pg_test_timing";
 pub const KERNEL_LOG: &str = "this is a kernel log, and not the output of pg_test_timing";
 const NOTHING_FOUND: &str =
     "found no output of pg_test_timing: neither a loop time nor a table (run pg_test_timing with LC_ALL=C)";
@@ -130,57 +127,41 @@ pub fn parse(text: &str) -> Result<Vec<Output>, &'static str> {
     }
 }
 
-/// What a sentence of pg_test_timing is.
-#[derive(Clone, Copy)]
-enum Sentence {
-    Testing,
-    LoopTime,
-    /// the heading of a histogram, or its titles, which show the unit
-    Histogram(Option<Unit>),
-    /// the heading or the titles of PostgreSQL 19's exact durations
-    Observed,
-    SystemClock,
-    Clock,
-    WentBack,
-    Warp,
-    /// about the TSC; adds to the report
-    Tsc(fn(&mut TscReport, &Fields)),
-}
-
 const TSC_SOURCE: &str = "TSC frequency source: {*source}";
-const MISSING: &str = "not in the output of pg_test_timing";
+const US: Option<Unit> = Some(Unit::Microseconds);
+const NS: Option<Unit> = Some(Unit::Nanoseconds);
 
-/// Every sentence, in the wording of every version.
-const SENTENCES: &[(&str, Sentence)] = {
-    use Sentence::*;
-    const US: Option<Unit> = Some(Unit::Microseconds);
-    const NS: Option<Unit> = Some(Unit::Nanoseconds);
-    &[
-        ("Testing timing overhead for {#seconds} second", Testing),
-        ("Per loop time including overhead: {loop} ns", LoopTime),
-        ("Average loop time including overhead: {loop} ns", LoopTime),
-        ("Per timing duration including loop overhead: {loop} ns", LoopTime),
-        ("Histogram of timing durations", Histogram(None)),
-        ("Observed timing durations up to", Observed),
-        ("< usec: count percent", Histogram(US)),
-        ("< usec % of total count", Histogram(US)),
-        ("< us % of total count", Histogram(US)),
-        ("<= ns % of total running % count", Histogram(NS)),
-        ("<= ns % of total count", Histogram(NS)),
-        ("ns % of total running % count", Observed),
-        ("System clock source: {name}", SystemClock),
-        ("Fast clock source: {name}", Clock),
-        ("Clock source: {name}", Clock),
-        ("Detected clock going backwards in time", WentBack),
-        ("Time warp: {#amount} {unit}", Warp),
-        (TSC_SOURCE, Tsc(|tsc, fields| tsc.source = fields.text("source").and_then(source))),
-        ("TSC frequency in use: {#khz} kHz", Tsc(|tsc, fields| tsc.frequency_khz = Fact::of(khz(fields), MISSING))),
-        ("TSC frequency from calibration: {#khz} kHz", Tsc(|tsc, fields| tsc.calibrated_khz = khz(fields))),
-        ("TSC clock source is not usable", Tsc(|tsc, _| tsc.usable = Some(false))),
-        ("TSC clock source will be used by default", Tsc(|tsc, _| tsc.used_by_default = Some(true))),
-        ("TSC clock source will not be used by default", Tsc(|tsc, _| tsc.used_by_default = Some(false))),
-    ]
-};
+/// A sentence, and what the reader does with it.
+type Sentence = (&'static str, fn(&mut Reader, &Fields));
+
+/// Every sentence, in the wording of every version. The titles of a table show its unit.
+const SENTENCES: &[Sentence] = &[
+    ("Testing timing overhead for {#seconds} second", Reader::testing),
+    ("Per loop time including overhead: {loop} ns", Reader::loop_time),
+    ("Average loop time including overhead: {loop} ns", Reader::loop_time),
+    ("Per timing duration including loop overhead: {loop} ns", Reader::loop_time),
+    ("Histogram of timing durations", |reader, _| reader.histogram(None)),
+    ("Observed timing durations up to", |reader, _| reader.observed()),
+    ("< usec: count percent", |reader, _| reader.histogram(US)),
+    ("< usec % of total count", |reader, _| reader.histogram(US)),
+    ("< us % of total count", |reader, _| reader.histogram(US)),
+    ("<= ns % of total running % count", |reader, _| reader.histogram(NS)),
+    ("<= ns % of total count", |reader, _| reader.histogram(NS)),
+    ("ns % of total running % count", |reader, _| reader.observed()),
+    ("System clock source: {name}", |reader, _| reader.clock(SYSTEM)),
+    ("Fast clock source: {name}", Reader::named_clock),
+    ("Clock source: {name}", Reader::named_clock),
+    ("Detected clock going backwards in time", |reader, _| reader.went_back()),
+    ("Time warp: {#amount} {unit}", Reader::warp),
+    (TSC_SOURCE, |reader, fields| reader.tsc(|tsc| tsc.source = fields.text("source").and_then(source))),
+    ("TSC frequency in use: {#khz} kHz", |reader, fields| {
+        reader.tsc(|tsc| tsc.frequency_khz = Fact::of(khz(fields), MISSING))
+    }),
+    ("TSC frequency from calibration: {#khz} kHz", |reader, fields| reader.tsc(|tsc| tsc.calibrated_khz = khz(fields))),
+    ("TSC clock source is not usable", |reader, _| reader.tsc(|tsc| tsc.usable = Some(false))),
+    ("TSC clock source will be used by default", |reader, _| reader.tsc(|tsc| tsc.used_by_default = Some(true))),
+    ("TSC clock source will not be used by default", |reader, _| reader.tsc(|tsc| tsc.used_by_default = Some(false))),
+];
 
 /// Returns the line without indentation, and without the marks of mails, tickets and psql.
 pub fn unquote(line: &str) -> &str {
@@ -254,10 +235,10 @@ impl Reader {
 
     /// Reads the sentence, row or word at the start of a line. Returns the text after it.
     fn next<'a>(&mut self, text: &'a str) -> &'a str {
-        for (pattern, sentence) in SENTENCES {
+        for (pattern, read) in SENTENCES {
             if let Some((fields, rest)) = at_start(pattern, text) {
                 self.close_table();
-                self.sentence(*sentence, &fields);
+                read(self, &fields);
                 return if *pattern == TSC_SOURCE { after_source(text) } else { rest };
             }
         }
@@ -294,59 +275,68 @@ impl Reader {
         if is_new || !fits(&self.open) { self.start() } else { &mut self.open }
     }
 
-    fn sentence(&mut self, sentence: Sentence, fields: &Fields) {
-        match sentence {
-            // This is the first line of an output, with two exceptions. If stderr goes to the same file, "going backwards"
-            // comes before it. Builds before 19 printed the first clock's heading above it.
-            Sentence::Testing => {
-                let is_first = |clock: &ClockTable| clock.name == SYSTEM && clock.is_bare();
-                let open = self.fitting(|open| open.duration_s.is_none() && open.clocks.iter().all(is_first));
-                open.duration_s = fields.number("seconds");
-            }
-            Sentence::SystemClock => self.clock(SYSTEM),
-            Sentence::Clock => match fields.text("name") {
-                Some(name) if name.starts_with("clock_gettime") => self.clock(SYSTEM),
-                // PostgreSQL's names are in capitals. `Clock source: tsc` is not from pg_test_timing.
-                Some(name) if !name.contains(|c: char| c.is_lowercase()) => self.clock(&name.to_ascii_lowercase()),
-                _ => {}
-            },
-            Sentence::LoopTime => {
-                // With a single clock, a run whose clock went back has no loop time, so this is another run.
-                if self.open.went_back && !self.headed {
-                    let duration_s = self.open.duration_s.take_if(|_| self.open.warp_ns.is_none());
-                    self.start().duration_s = duration_s;
-                }
-                let open = self.fitting(|open| open.is_bare() && !open.is_over());
-                open.clock().loop_ns = fields.text("loop").and_then(decimal);
-                self.table = Some(Table::default());
-            }
-            // A table belongs to the current clock, or to a new output if the clock already has one.
-            Sentence::Histogram(unit) => {
-                let has_none = |clock: &ClockTable| clock.bins.is_empty() && clock.observed.is_empty();
-                self.fitting(|open| open.clocks.last().is_none_or(has_none)).clock();
-                self.table = Some(Table { unit, ..Table::default() });
-            }
-            Sentence::Observed => {
-                let has_none = |clock: &ClockTable| clock.observed.is_empty();
-                self.fitting(|open| open.clocks.last().is_none_or(has_none) && !open.is_classic()).clock();
-                self.table = Some(Table { is_list: true, ..Table::default() });
-            }
-            Sentence::WentBack => self.fitting(|open| !open.went_back && open.is_bare()).went_back = true,
-            Sentence::Warp => {
-                let factor = match fields.text("unit").unwrap_or("").trim_end_matches(|c: char| !c.is_alphanumeric()) {
-                    "ns" | "nsec" => 1,
-                    // Builds between 18 and 19 printed `ms` for nanoseconds, and some versions up to 18 for microseconds.
-                    "ms" if self.headed => 1,
-                    "us" | "usec" | "microseconds" | "ms" => 1000,
-                    _ => return,
-                };
-                let open = self.fitting(|open| if open.went_back { open.warp_ns.is_none() } else { open.is_bare() });
-                open.went_back = true;
-                open.warp_ns = fields.number("amount").and_then(|amount: i64| amount.checked_mul(factor));
-            }
-            // The lines about the TSC alone are not an output. After a classic table they belong to another output.
-            Sentence::Tsc(_) if self.open.clocks.is_empty() || self.open.is_classic() || self.open.went_back => {}
-            Sentence::Tsc(add) => add(self.open.tsc.get_or_insert_with(|| TscReport::unavailable(MISSING)), fields),
+    /// This is the first line of an output, with two exceptions. If stderr goes to the same file, "going backwards" comes before
+    /// it. Builds before 19 printed the first clock's heading above it.
+    fn testing(&mut self, fields: &Fields) {
+        let is_first = |clock: &ClockTable| clock.name == SYSTEM && clock.is_bare();
+        let open = self.fitting(|open| open.duration_s.is_none() && open.clocks.iter().all(is_first));
+        open.duration_s = fields.number("seconds");
+    }
+
+    fn named_clock(&mut self, fields: &Fields) {
+        match fields.text("name") {
+            Some(name) if name.starts_with("clock_gettime") => self.clock(SYSTEM),
+            // PostgreSQL's names are in capitals. `Clock source: tsc` is not from pg_test_timing.
+            Some(name) if !name.contains(|c: char| c.is_lowercase()) => self.clock(&name.to_ascii_lowercase()),
+            _ => {}
+        }
+    }
+
+    fn loop_time(&mut self, fields: &Fields) {
+        // With a single clock, a run whose clock went back has no loop time, so this is another run.
+        if self.open.went_back && !self.headed {
+            let duration_s = self.open.duration_s.take_if(|_| self.open.warp_ns.is_none());
+            self.start().duration_s = duration_s;
+        }
+        let open = self.fitting(|open| open.is_bare() && !open.is_over());
+        open.clock().loop_ns = fields.text("loop").and_then(decimal);
+        self.table = Some(Table::default());
+    }
+
+    /// A table belongs to the current clock, or to a new output if the clock already has one.
+    fn histogram(&mut self, unit: Option<Unit>) {
+        let has_none = |clock: &ClockTable| clock.bins.is_empty() && clock.observed.is_empty();
+        self.fitting(|open| open.clocks.last().is_none_or(has_none)).clock();
+        self.table = Some(Table { unit, ..Table::default() });
+    }
+
+    fn observed(&mut self) {
+        let has_none = |clock: &ClockTable| clock.observed.is_empty();
+        self.fitting(|open| open.clocks.last().is_none_or(has_none) && !open.is_classic()).clock();
+        self.table = Some(Table { is_list: true, ..Table::default() });
+    }
+
+    fn went_back(&mut self) {
+        self.fitting(|open| !open.went_back && open.is_bare()).went_back = true;
+    }
+
+    fn warp(&mut self, fields: &Fields) {
+        let factor = match fields.text("unit").unwrap_or("").trim_end_matches(|c: char| !c.is_alphanumeric()) {
+            "ns" | "nsec" => 1,
+            // Builds between 18 and 19 printed `ms` for nanoseconds, and some versions up to 18 for microseconds.
+            "ms" if self.headed => 1,
+            "us" | "usec" | "microseconds" | "ms" => 1000,
+            _ => return,
+        };
+        let open = self.fitting(|open| if open.went_back { open.warp_ns.is_none() } else { open.is_bare() });
+        open.went_back = true;
+        open.warp_ns = fields.number("amount").and_then(|amount: i64| amount.checked_mul(factor));
+    }
+
+    /// The lines about the TSC alone are not an output. After a classic table they belong to another output.
+    fn tsc(&mut self, add: impl FnOnce(&mut TscReport)) {
+        if !(self.open.clocks.is_empty() || self.open.is_classic() || self.open.went_back) {
+            add(self.open.tsc.get_or_insert_with(|| TscReport::unavailable(MISSING)));
         }
     }
 
@@ -355,7 +345,7 @@ impl Reader {
             SYSTEM => open.clocks.is_empty() && !open.is_over(),
             _ => !open.is_classic() && !open.is_over() && open.clocks.iter().all(|clock| clock.name != name),
         });
-        open.push(name);
+        open.clocks.push(ClockTable { name: name.into(), ..ClockTable::default() });
         self.headed = true;
     }
 

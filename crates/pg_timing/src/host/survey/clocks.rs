@@ -170,11 +170,9 @@ fn offsets(step: f64, reference_step: f64) -> Vec<OffsetMeter> {
     let mut offsets = vec![OffsetMeter { clock: SYSTEM, reference: REFERENCE_NAME, meter: system, slew: MAX_SLEW }];
     let mut add = |clock, meter| offsets.push(OffsetMeter { clock, reference: SYSTEM, meter, slew: NO_SLEW });
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    {
+    if Posix::<{ libc::CLOCK_BOOTTIME }>.exists() {
         let boottime = Posix::<{ libc::CLOCK_BOOTTIME }>;
-        if boottime.exists() {
-            add("boottime", DriftMeter::new(boottime, step, System::default(), Nanos(step)));
-        }
+        add("boottime", DriftMeter::new(boottime, step, System::default(), Nanos(step)));
     }
     let realtime = Posix::<{ libc::CLOCK_REALTIME }>;
     add("realtime", DriftMeter::new(realtime, step, System::default(), Nanos(step)));

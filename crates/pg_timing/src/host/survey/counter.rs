@@ -56,18 +56,14 @@ pub fn judge(
     }
     let measured = rate.as_ref().ok().map(|rate| rate.rate);
     claims.extend(other_claims(host, report, log, measured));
-    tsc.claims = claims.iter().map(|claim| compare(claim, measured)).collect();
-    tsc
-}
-
-/// Compares a claim with the measured rate.
-fn compare(claim: &Claim, measured: Option<Hertz>) -> ClaimReport {
-    ClaimReport {
+    let report = |claim: Claim| ClaimReport {
         source: claim.source.to_string(),
         frequency_khz: claim.rate.khz(),
         rounding_ppm: two_digits(claim.rounding.0 / claim.rate.0 * 1e6),
         disagreement_ppm: measured.map(|measured| (claim.rate.ppm_from(measured).0 * 100.0).round() / 100.0),
-    }
+    };
+    tsc.claims = claims.into_iter().map(report).collect();
+    tsc
 }
 
 /// Rounds a rate to its uncertainty: 2299998.0263 +- 0.01 ppm (0.023 kHz) becomes 2299998.03.
@@ -139,14 +135,15 @@ pub fn time_share(cpus: usize, limit: Nanos) -> Nanos {
 
 /// Measures bounds of the skew between the first CPU and each other CPU, for the counter and for PostgreSQL's clock.
 pub fn between_cpus(cpus: Cpus, permission: Result<(), Refused>, rate: &Result<Rate, String>, budget: &Budget) -> Cpus {
-    let Some(allowed) = cpus.allowed.known().cloned() else {
-        return Cpus { skew_unavailable: Some("the CPUs that this process may use are unknown".into()), ..cpus };
-    };
-    let Some((&first, rest @ [_, ..])) = allowed.split_first() else {
-        return Cpus { skew_unavailable: Some("this process may use only one CPU".into()), ..cpus };
+    let (first, mut others) = match cpus.allowed.known().map(Vec::as_slice) {
+        Some([first, rest @ .., last]) => (*first, [rest, &[*last]].concat()),
+        allowed => {
+            let why = allowed
+                .map_or("the CPUs that this process may use are unknown", |_| "this process may use only one CPU");
+            return Cpus { skew_unavailable: Some(why.into()), ..cpus };
+        }
     };
     // The order is spread over the machine, so that every socket is compared even if time runs out.
-    let mut others = rest.to_vec();
     others.sort_by_key(|cpu| (*cpu as u32).wrapping_mul(0x9E37_79B1));
     let counter = Counter::new().ok().zip(rate.as_ref().ok());
     let counter = counter.map(|(counter, rate)| comparison(COUNTER, counter, rate.rate, budget));
@@ -200,14 +197,10 @@ const RATE_TIME: Nanos = Nanos::from_millis(20.0);
 
 /// Returns the known faults: from the kernel's log, and for the CPUs' counter, proven differences between CPUs.
 pub fn known_faults(host: &Host, name: &str, budget: &Budget) -> Vec<String> {
-    let mut faults = Vec::new();
-    if KernelLog::own(host).entries.known().is_some_and(|entries| entries.demoted(name)) {
-        faults.push(format!("the kernel log says that {name} was marked unstable"));
-    }
-    if is_counter(name) {
-        faults.extend(cpu_differences(host, budget));
-    }
-    faults
+    let is_demoted = KernelLog::own(host).entries.known().is_some_and(|entries| entries.demoted(name));
+    let demotion = is_demoted.then(|| format!("the kernel log says that {name} was marked unstable"));
+    let differences = if is_counter(name) { cpu_differences(host, budget) } else { Vec::new() };
+    demotion.into_iter().chain(differences).collect()
 }
 
 /// Returns the proven differences between the CPUs' counters.

@@ -13,7 +13,6 @@ use crate::host::measure::{self, *};
 use crate::human::reason;
 use crate::report::{SYSTEM, *};
 use clocks::{Instruments, STEP_TIME, is_main};
-use counter::judge as judge_counter;
 use std::sync::atomic::AtomicBool;
 use timing_clock::clocksource::{is_counter, is_tsc};
 use timing_clock::{Hertz, Nanos, Ppm, Rate, Refused, bogomips_claim};
@@ -39,7 +38,7 @@ pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progres
     report.drift = hertz(rate).and_then(|rate| instruments.counter_drift(rate)).into_iter().collect();
     report.drift.extend(instruments.offset_drifts());
     report.activity = Fact::Known(activity_since(&before, &counters(host)));
-    report.tsc = judge_counter(host, &report, permission, rate, log);
+    report.tsc = counter::judge(host, &report, permission, rate, log);
     report.cpus = counter::between_cpus(report.cpus, permission, rate, budget);
     report.measured_at = Some(humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string());
     report.measured_seconds = (budget.spent().secs() * 100.0).round() / 100.0;
@@ -94,7 +93,7 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
     let rate = |(khz, ppm)| Rate::new(Hertz(khz * 1e3), Ppm(ppm), Nanos::from_secs(figures.seconds));
     let rate = figures.frequency_khz.zip(figures.uncertainty_ppm).map(rate);
     let permission = if figures.permitted == Some(false) { Err(Refused::Denied) } else { Ok(()) };
-    report.tsc = judge_counter(host, &report, permission, &rate.ok_or(why.clone()), log);
+    report.tsc = counter::judge(host, &report, permission, &rate.ok_or(why.clone()), log);
     report.tsc.permitted = figures.permitted;
     if rate.is_none() {
         report.tsc.usable = report.tsc.usable.filter(|_| !report.tsc.distrust.is_empty());
@@ -103,9 +102,7 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
     report.clocks = figures.clocks;
     report.activity = Fact::of(figures.activity, &why);
     report.drift = figures.drift;
-    if !figures.skew.is_empty() {
-        report.cpus = Cpus { skew: figures.skew, skew_unavailable: figures.skew_unavailable, ..report.cpus };
-    }
+    report.cpus = Cpus { skew: figures.skew, skew_unavailable: figures.skew_unavailable, ..report.cpus };
     report
 }
 

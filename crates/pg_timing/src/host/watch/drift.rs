@@ -124,11 +124,6 @@ pub fn steps(offsets: &[OffsetMeter]) -> Vec<OffsetStep> {
     offsets.iter().filter_map(step).collect()
 }
 
-/// Returns the time for which the machine was suspended, if CLOCK_BOOTTIME shows it.
-pub fn suspended_s(steps: &[OffsetStep]) -> Option<f64> {
-    steps.iter().find(|step| step.clock == "boottime" && step.by_ns > 0.0).map(|step| step.by_ns / 1e9)
-}
-
 /// A pair is compared after this many intervals: every five minutes by default. After a change, in the next intervals.
 const EVERY: u64 = 20;
 

@@ -196,7 +196,8 @@ impl<M: Machine> Watch<M> {
         let offsets = &mut self.instruments.offsets;
         offsets.iter_mut().for_each(|offset| offset.meter.sample());
         sample.offset_steps = drift::steps(offsets);
-        sample.suspended_s = drift::suspended_s(&sample.offset_steps);
+        let suspend = sample.offset_steps.iter().find(|step| step.clock == "boottime" && step.by_ns > 0.0);
+        sample.suspended_s = suspend.map(|step| step.by_ns / 1e9);
         offsets.iter_mut().for_each(|offset| offset.meter.keep_last(readings::LENGTH));
         self.machine.monotonic_s() - start_s
     }

@@ -78,14 +78,9 @@ const MIN_MEASURED_NS: f64 = 10e6;
 
 /// The last intervals.
 pub struct Window {
-    readings: VecDeque<Reading>,
+    /// the figures of all clocks, and the activity meanwhile
+    readings: VecDeque<(Vec<ClockReport>, Activity)>,
     clocksources: VecDeque<Option<String>>,
-}
-
-/// One reading of all clocks.
-struct Reading {
-    clocks: Vec<ClockReport>,
-    activity: Activity,
 }
 
 impl Window {
@@ -112,7 +107,7 @@ impl Window {
 
     /// Adds a reading of all clocks.
     pub fn add_reading(&mut self, figures: &[ClockReport], activity: Activity) {
-        push(&mut self.readings, Reading { clocks: figures.to_vec(), activity });
+        push(&mut self.readings, (figures.to_vec(), activity));
     }
 
     /// Returns the figures of the last reading, with the number of reads, the backward steps and the lost time of the window.
@@ -146,12 +141,12 @@ impl Window {
 
     /// Returns the figures of one clock in each interval.
     fn of(&self, name: &str) -> impl Iterator<Item = &ClockReport> {
-        self.readings.iter().flat_map(|reading| &reading.clocks).filter(move |clock| clock.name == name)
+        self.readings.iter().flat_map(|(clocks, _)| clocks).filter(move |clock| clock.name == name)
     }
 
     /// Returns the activity in the window, if the clocks were read for long enough.
     pub fn activity(&self) -> Fact<Activity> {
-        let known: Vec<&Activity> = self.readings.iter().map(|reading| &reading.activity).collect();
+        let known: Vec<&Activity> = self.readings.iter().map(|(_, activity)| activity).collect();
         let period_ms: f64 = known.iter().filter_map(|activity| activity.period_ms).sum();
         let longest_wait_ms = known.iter().filter_map(|activity| activity.run_delay_ms).fold(0.0, f64::max);
         if (period_ms - longest_wait_ms) * 1e6 < MIN_PERIOD_NS {
