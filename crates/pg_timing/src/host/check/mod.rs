@@ -18,9 +18,10 @@ use clocksource::{other_clocksource, other_than_tsc, remove_parameter, restart, 
 /// The finding of a check, without its id, or why the check is not possible. A finding that is no alarm needs neither a reason
 /// nor a fix.
 type Judged = Result<Finding, String>;
+type Check = fn(&Report) -> Judged;
 
 /// Every check with its id, a cause before its effects. Findings are shown in this order.
-const CHECKS: &[(&str, fn(&Report) -> Judged)] = &[
+const CHECKS: &[(&str, Check)] = &[
     (id::TSC_DEMOTED, counter::tsc_demoted),
     (id::CLOCK_BACKWARD, values::clock_backward),
     (id::CLOCK_SLOW, cost::clock_slow),

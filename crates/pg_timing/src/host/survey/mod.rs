@@ -102,7 +102,9 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
     report.clocks = figures.clocks;
     report.activity = Fact::of(figures.activity, &why);
     report.drift = figures.drift;
-    report.cpus = Cpus { skew: figures.skew, skew_unavailable: figures.skew_unavailable, ..report.cpus };
+    if !figures.skew.is_empty() {
+        report.cpus = Cpus { skew: figures.skew, skew_unavailable: figures.skew_unavailable, ..report.cpus };
+    }
     report
 }
 
