@@ -9,8 +9,7 @@ use crate::guardian::GuardianProcess;
 use crate::host::facts::{CURRENT_CLOCKSOURCE, Host};
 use crate::host::measure::Budget;
 use crate::human::reason;
-use crate::report::{ClockReport, Clocksource, ClocksourceList, ClocksourceRow, ClocksourceState};
-use crate::report::{Fact, Measured, SYSTEM, System, traits_of};
+use crate::report::*;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -32,30 +31,30 @@ pub fn list(host: &Host, measure: impl FnOnce() -> ClockReport) -> Result<Clocks
     let row = |name: &str, state| ClocksourceRow { name: name.into(), state, traits: traits_of(name) };
     let mut rows: Vec<ClocksourceRow> = current.iter().map(|name| row(name, ClocksourceState::Current)).collect();
     rows.extend(names.iter().map(|name| row(name, ClocksourceState::Available)));
-    names.extend(current.ok().cloned());
+    let missing = missing_tsc(host, &rows).map(|state| row("tsc", state));
     rows.extend(host.refused_timecounters().iter().map(|name| row(name, ClocksourceState::NegativeQuality)));
-    rows.extend(missing_tsc(host, &names).map(|state| row("tsc", state)));
-    let live = host.is_live();
+    rows.extend(missing);
     let captured = |measured: Measured| measured.clocks.into_iter().find(|clock| clock.name == SYSTEM);
-    let measured =
-        if live { Some(measure()) } else { host.captured_json("measured").known().cloned().and_then(captured) };
-    Ok(ClocksourceList { rows, measured: measured.filter(|clock| clock.read_ns.is_some()), live })
+    let measured = match host.is_live() {
+        true => Some(measure()),
+        false => host.captured_json("measured").get().ok().cloned().and_then(captured),
+    };
+    Ok(ClocksourceList { rows, measured: measured.filter(|clock| clock.read_ns.is_some()), live: host.is_live() })
 }
 
 /// Returns why Linux does not offer the TSC of an x86 CPU. `None` if it does, or if the CPU has none.
-fn missing_tsc(host: &Host, names: &[String]) -> Option<ClocksourceState> {
-    let is_offered = names.iter().any(|name| is_tsc(name));
-    let cpuinfo = host.cpuinfo();
-    if is_offered || cpuinfo.known().is_none() || host.architecture() != Fact::Known("x86_64".into()) {
+fn missing_tsc(host: &Host, offered: &[ClocksourceRow]) -> Option<ClocksourceState> {
+    let is_x86 = host.cpuinfo().known().is_some() && host.architecture() == Fact::Known("x86_64".into());
+    if !is_x86 || offered.iter().any(|row| is_tsc(&row.name)) {
         return None;
     }
     let boot = host.boot_parameters();
-    let forbids = |word: &&String| ["notsc", "tsc=unstable"].contains(&word.as_str());
-    if let Some(word) = boot.known().and_then(|words| words.iter().find(forbids)) {
-        return Some(ClocksourceState::Forbidden(word.clone()));
+    let mut words = boot.known().into_iter().flatten();
+    match words.find(|word| ["notsc", "tsc=unstable"].contains(&word.as_str())) {
+        Some(word) => Some(ClocksourceState::Forbidden(word.clone())),
+        None if host.features().known()?.constant_rate() => Some(ClocksourceState::Rejected),
+        None => Some(ClocksourceState::NotConstant),
     }
-    let is_constant = host.features().known()?.constant_rate();
-    Some(if is_constant { ClocksourceState::Rejected } else { ClocksourceState::NotConstant })
 }
 
 /// The kernel's clock source.
@@ -174,17 +173,18 @@ fn set(setting: &dyn Setting, name: &str) -> Result<(), String> {
 fn restore(setting: &dyn Setting, old: &str, expected: &str) -> Result<bool, Error> {
     let command = System::Linux.switch_command(old);
     match setting.read().current {
-        Fact::Known(current) if current == old => return Ok(false),
+        Fact::Known(current) if current == old => Ok(false),
         Fact::Known(current) if current != expected => {
-            let by_others = format!("another program or the kernel has changed it to {current}");
-            let what = format!("the clock source was not restored to {old}: {by_others}");
-            return Err(Error::new(what, format!("to restore it anyway, as root: {command}")));
+            let what = "another program or the kernel has changed it";
+            let what = format!("the clock source was not restored to {old}: {what} to {current}");
+            Err(Error::new(what, format!("to restore it anyway, as root: {command}")))
         }
         // If it can no longer be read, a write may still work.
-        _ => {}
+        _ => set(setting, old).map(|()| true).map_err(|why| {
+            let what = format!("THE CLOCK SOURCE COULD NOT BE RESTORED TO {old}: {why}");
+            Error::new(what, format!("as root, type: {command}"))
+        }),
     }
-    let failed = |why| format!("THE CLOCK SOURCE COULD NOT BE RESTORED TO {old}: {why}");
-    set(setting, old).map(|()| true).map_err(|why| Error::new(failed(why), format!("as root, type: {command}")))
 }
 
 /// Restores the old clock source when it is dropped, unless it was disarmed. Create it before the first write.
@@ -252,19 +252,14 @@ const GRACE: Duration = Duration::from_secs(10);
 const DISMISSAL: Duration = Duration::from_secs(2);
 
 /// Starts the guardian. If the program ends without dismissing it, or at the latest when the trial has ended, it restores
-/// `old` if the clock source is `expected`. It prints nothing: the program has printed the undo command. This program must
+/// `old` if the clock source is `new`. It prints nothing: the program has printed the undo command. This program must
 /// have no other thread.
-pub fn start_guardian(
-    setting: &dyn Setting,
-    old: &str,
-    expected: &str,
-    trial: Nanos,
-) -> Result<GuardianProcess, Error> {
+pub fn start_guardian(setting: &dyn Setting, old: &str, new: &str, trial: Nanos) -> Result<GuardianProcess, Error> {
     let limit = Duration::from_secs_f64(trial.secs()) + GRACE;
     // The signals stay blocked: the process must not end before it can restore.
     let work = |socket| {
         if !is_dismissed(socket, limit) {
-            _ = restore(setting, old, expected);
+            _ = restore(setting, old, new);
         }
     };
     GuardianProcess::start(work).map_err(|error| {

@@ -35,21 +35,13 @@ impl Fields {
     }
 }
 
-/// A match of a pattern.
-pub struct Match<'a> {
-    pub fields: Fields,
-    /// the position of its first byte
-    pub start: usize,
-    /// the text after it
-    pub rest: &'a str,
-}
-
-/// Returns the first match of a pattern in a text. A pattern begins with a literal.
-pub fn find<'a>(pattern: &'static str, text: &'a str) -> Option<Match<'a>> {
+/// Returns the first match of a pattern in a text: the position of its first byte, its fields, and the text after it. A pattern
+/// begins with a literal.
+pub fn find<'a>(pattern: &'static str, text: &'a str) -> Option<(usize, Fields, &'a str)> {
     let first = &pattern[..pattern.find([' ', '{']).unwrap_or(pattern.len())];
     text.match_indices(first).find_map(|(start, _)| {
         let (fields, rest) = at_start(pattern, &text[start..])?;
-        Some(Match { fields, start, rest })
+        Some((start, fields, rest))
     })
 }
 
@@ -117,7 +109,7 @@ mod tests {
     use super::*;
 
     fn fields(pattern: &'static str, text: &str) -> Option<Vec<(&'static str, String)>> {
-        find(pattern, text).map(|found| found.fields.0)
+        find(pattern, text).map(|(_, fields, _)| fields.0)
     }
 
     #[test]
@@ -147,7 +139,7 @@ mod tests {
         assert_eq!(fields("clocksource {name}", "clocksource "), None);
         assert_eq!(fields("clocksource {name}", "clocksource \u{1}x"), None);
         assert_eq!(fields("'{name}' is", &format!("'{}' is", "x".repeat(65))), None);
-        let found = find("at {#n} of {mask}", "at 99999999999999999999 of 0xff").unwrap().fields;
+        let (_, found, _) = find("at {#n} of {mask}", "at 99999999999999999999 of 0xff").unwrap();
         assert_eq!((found.number::<u64>("n"), found.hex("mask")), (None, Some(255)));
     }
 }

@@ -1,9 +1,6 @@
 //! Findings about the choice of the clock source: changed, refused, lost at a restart. And the advice to select another one.
 
-use super::{Judged, alarm, ok, unknown, warning, with_severity};
-use crate::report::{
-    Fix, Grade, HostFacts, Report, SHOW_CLOCKSOURCES, Severity, System, best_first, finding_id, traits_of,
-};
+use super::*;
 
 /// `clocksource-changed`: did the kernel's clock source change after boot?
 pub fn clocksource_changed(report: &Report) -> Judged {
@@ -15,19 +12,15 @@ pub fn clocksource_changed(report: &Report) -> Judged {
     let kernel = report.kernel_log()?;
     let now = report.clocksource.current.known();
     if let Some((now, last)) = now.and_then(|now| Some((now, kernel.other_last_clocksource(now)?))) {
-        let summary = format!(
-            "the last clock source in the kernel log is {last}, but the current one is {now}: the log is old or from another host"
-        );
-        return unknown(summary);
+        return Err(format!("the kernel log ends with {last}, but {now} is current: it is old or from another host"));
     }
     if kernel.switches.iter().any(|switch| switch.seconds.is_none()) {
-        return unknown("the kernel log has no times since boot");
+        return Err("the kernel log has no times since boot".into());
     }
     let Some((from, to, seconds)) = kernel.late_switch() else {
-        return ok(if kernel.since_boot {
-            "the clock source is the one that the kernel selected at boot"
-        } else {
-            "the kernel log shows no change of the clock source; its beginning is missing"
+        return ok(match kernel.since_boot {
+            true => "the clock source is the one that the kernel selected at boot",
+            false => "the kernel log shows no change of the clock source; its beginning is missing",
         });
     };
     let from = from.unwrap_or("another one");
@@ -62,40 +55,36 @@ pub fn clocksource_refused(report: &Report) -> Judged {
 pub fn clocksource_not_persistent(report: &Report) -> Judged {
     let (current, available) = report.clocksource.known().ok_or("the clock source is unknown")?;
     let system = System::of_facts(&report.host);
-    let none = (system == System::FreeBsd).then(Vec::new);
-    let parameters =
-        report.host.boot_parameters.known().cloned().or(none).ok_or("the kernel's boot parameters are unknown")?;
+    if system == System::Linux {
+        report.host.boot_parameters.known().ok_or("the kernel's boot parameters are unknown")?;
+    }
     if !available.is_empty() && !available.contains(current) {
         // A kernel that has just demoted the TSC still uses it for some milliseconds.
-        return unknown(format!("the kernel does not offer the current clock source {current} any more"));
+        return Err(format!("the kernel does not offer the current clock source {current} any more"));
     }
-    let requested = HostFacts::clocksource_parameter(&parameters);
+    let requested = HostFacts::clocksource_parameter(report.host.parameters());
     // The kernel lists the best first and selects it, unless a boot parameter names another.
-    let best = available.first().unwrap_or(current);
     let at_boot = requested.map(|(_, name)| name).filter(|name| available.iter().any(|a| a == name));
-    let at_boot = at_boot.unwrap_or(best);
-    if at_boot == current && report.demotion().is_some_and(|demotion| !demotion.at_boot) {
-        return ok(format!(
-            "{current} is current because the kernel marked the TSC unstable; after a restart it tries the TSC again"
-        ));
-    }
+    let at_boot = at_boot.or(available.first().map(String::as_str)).unwrap_or(current);
     if at_boot == current {
-        return ok(format!("after a restart the clock source will be {current} again"));
+        let tries_tsc = report.demotion().is_some_and(|demotion| !demotion.at_boot);
+        let unless = if tries_tsc { ", unless the kernel can use the TSC again" } else { "" };
+        return ok(format!("after a restart the clock source will be {current} again{unless}"));
     }
-    Ok(warning(format!("the clock source {current} was set after boot; after a restart it will be {at_boot}, unless a startup script sets it"),
-    )
-    .evidence(format!("available, best first: {}", available.join(" ")))
-    .evidence(match (requested, system) {
-        (Some((word, _)), _) => format!("boot parameter: {word}"),
-        (None, System::FreeBsd) => "the kernel selects the one with the highest quality".into(),
-        (None, System::Linux) => "no boot parameter names a clock source".into(),
-    })
-    .why("the overhead of EXPLAIN ANALYZE on the host will change at the next restart")
-    .fix(
-        Fix::new(format!("to keep it: {}", system.make_permanent(current)))
-            .undo("remove it again")
-            .risk("if the kernel cannot use it at boot, it selects another one and writes that to its log"),
-    ))
+    let will_be = format!("after a restart it will be {at_boot}, unless a startup script sets it");
+    Ok(warning(format!("the clock source {current} was set after boot; {will_be}"))
+        .evidence(format!("available, best first: {}", available.join(" ")))
+        .evidence(match (requested, system) {
+            (Some((word, _)), _) => format!("boot parameter: {word}"),
+            (None, System::FreeBsd) => "the kernel selects the one with the highest quality".into(),
+            (None, System::Linux) => "no boot parameter names a clock source".into(),
+        })
+        .why("the overhead of EXPLAIN ANALYZE on the host will change at the next restart")
+        .fix(
+            Fix::new(format!("to keep it: {}", system.make_permanent(current)))
+                .undo("remove it again")
+                .risk("if the kernel cannot use it at boot, it selects another one and writes that to its log"),
+        ))
 }
 
 /// Returns the fix for a clock that is slow, coarse or goes back: another clock source, if there is one.
@@ -103,8 +92,7 @@ pub fn clocksource_not_persistent(report: &Report) -> Judged {
 /// Returns nothing if the current clock source is fast, or if another finding has the fix.
 pub fn other_clocksource(report: &Report) -> Option<Fix> {
     let Some((current, available)) = report.clocksource.known() else {
-        let what =
-            "look at the current and the available clock sources of that host (tsc is best), or run pg_timing there";
+        let what = "look at the clock sources of that host (tsc is best), or run pg_timing there";
         return Some(Fix::new(what).command(SHOW_CLOCKSOURCES));
     };
     // The clock source is already a fast one, so the fault has another cause.
@@ -113,13 +101,10 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
     }
     let parameter = HostFacts::clocksource_parameter(report.host.parameters()).filter(|(_, name)| name == current);
     if let Some((parameter, _)) = parameter {
-        return Some(
-            Fix::new(format!("the boot parameter {parameter} selects it: remove the parameter and restart; then the kernel selects the best clock source"))
-                .undo(format!("add {parameter} again"))
-                .risk("someone may have had a reason for it; the restart stops everything on this machine"),
-        );
+        let fix = remove_parameter(parameter, "; then the kernel selects the best clock source");
+        return Some(fix.risk("someone may have had a reason for it; the restart stops everything on this machine"));
     }
-    if let Some(name) = best_first().find(|name| available.iter().any(|a| a == name)) {
+    if let Some(name) = best(available, |_| true) {
         return Some(switch(report, current, name));
     }
     let demoted = alarm(report, finding_id::TSC_DEMOTED).is_some();
@@ -129,25 +114,28 @@ pub fn other_clocksource(report: &Report) -> Option<Fix> {
 /// Returns the fix for a TSC whose rate may change: a fast clock source that corrects it, if the kernel offers one.
 pub fn other_than_tsc(report: &Report) -> Option<Fix> {
     let (current, available) = report.clocksource.known()?;
-    let corrected = best_first().find(|name| {
-        !timing_clock::clocksource::is_counter(name) && available.iter().any(|available| available == name)
-    });
-    Some(match corrected {
-        Some(name) => switch(report, current, name),
-        None => {
-            Fix::new("watch the TSC: a long measurement shows changes of its rate").command("pg_timing check --long")
-        }
-    })
+    let corrected = best(available, |name| !timing_clock::clocksource::is_counter(name));
+    let watch = "watch the TSC: a long measurement shows changes of its rate";
+    let watch = || Fix::new(watch).command("pg_timing check --long");
+    Some(corrected.map_or_else(watch, |name| switch(report, current, name)))
+}
+
+/// Returns the best fast clock source that is available and `wanted`.
+fn best(available: &[String], wanted: fn(&str) -> bool) -> Option<&'static str> {
+    best_first().find(|name| wanted(name) && available.iter().any(|a| a == name))
+}
+
+/// Returns the fix that removes a boot parameter.
+pub fn remove_parameter(parameter: &str, effect: &str) -> Fix {
+    Fix::new(format!("remove the boot parameter {parameter} and restart{effect}"))
+        .undo(format!("add {parameter} again"))
 }
 
 /// Returns the fix that switches the clock source.
 fn switch(report: &Report, from: &str, to: &str) -> Fix {
     let system = System::of_facts(&report.host);
-    let what = format!(
-        "switch to the {} {to}, as root; \"pg_timing clocksource use {to}\" tries it for 10 seconds",
-        system.clocksource_term()
-    );
-    Fix::new(what)
+    let term = system.clocksource_term();
+    Fix::new(format!("switch to the {term} {to}, as root; \"pg_timing clocksource use {to}\" tries it for 10 seconds"))
         .command(system.switch_command(to))
         .undo(system.switch_command(from))
         .lasting(system.make_permanent(to))

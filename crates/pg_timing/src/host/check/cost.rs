@@ -1,12 +1,6 @@
 //! Findings about the cost of a read: slow clocks, slow hardware, system calls.
 
-use super::clocksource::{other_clocksource, system_clock_on_19};
-use super::{Judged, finding, ok, unknown, warning, with_severity};
-use crate::human::duration;
-use crate::report::{
-    AccessPath, ClockReport, Finding, Fix, GOOD_READ_NS, Grade, INTERRUPTED_SHARE, Report, SYSTEM, Severity,
-    finding_id, traits_of,
-};
+use super::*;
 use crate::statistics::RUN_TO_RUN_VARIATION;
 
 /// Above this, most of a node's time is its two reads: an executor node returns a row in 20 to 100 ns. With 790 ns per
@@ -25,40 +19,33 @@ pub fn clock_slow(report: &Report) -> Judged {
     let (cost, overhead) = costs.ok_or("the read cost of PostgreSQL's clock is unknown")?;
     let distorted = clock.gaps.is_some_and(|gaps| gaps.share > INTERRUPTED_SHARE);
     if distorted && clock.read_ns.or(clock.undisturbed_ns).is_none() {
-        return unknown(format!("interruptions are part of the {cost:.2} ns per loop"));
+        return Err(format!("interruptions are part of the {cost:.2} ns per loop"));
     }
     let low = low_ns(clock, cost);
-    let severity = match low {
-        low if low > BAD_NS => Severity::Critical,
-        low if low > GOOD_READ_NS => Severity::Warning,
-        _ => {
-            let summary = format!("one read of PostgreSQL's clock takes {cost:.1} ns");
-            return Ok(with_severity(Severity::Ok, summary).evidence(read_cost(clock, cost)));
-        }
-    };
+    if low <= GOOD_READ_NS {
+        let summary = format!("one read of PostgreSQL's clock takes {cost:.1} ns");
+        return Ok(with_severity(Severity::Ok, summary).evidence(read_cost(clock, cost)));
+    }
     // The median of a busy machine contains the time of other programs.
-    let (at_least, shown) = match clock.read_spread_ns.is_some_and(|spread| spread > NOISY * cost) {
-        true => ("at least ", low),
-        false => ("", cost),
-    };
-    let times = (shown / GOOD_HOST_NS).round();
-    let shown = duration(shown);
-    let summary = format!(
-        "PostgreSQL's clock is slow: {at_least}{shown} per read, about {times:.0} times as much as on a good host"
-    );
-    Ok(with_severity(severity, summary)
+    let is_noisy = clock.read_spread_ns.is_some_and(|spread| spread > NOISY * cost);
+    let (at_least, shown) = if is_noisy { ("at least ", low) } else { ("", cost) };
+    let (shown, times) = (duration(shown), (shown / GOOD_HOST_NS).round());
+    let summary = format!("{at_least}{shown} per read, about {times:.0} times as much as on a good host");
+    let what = "until it is fixed: run EXPLAIN without timing (rows and buffers stay exact), or use the extension pg_fast_timing";
+    Ok(slow(low, format!("PostgreSQL's clock is slow: {summary}"), &duration(overhead))
         .evidence(read_cost(clock, cost))
         .evidence_lines(clock.distribution())
-        .why(format!(
-            "EXPLAIN ANALYZE reads the clock twice per row and plan node, and adds up to about {}. In plans with many rows, much \
-             of the time that it reports is then overhead. track_io_timing and auto_explain read the same clock",
-            duration(overhead)
-        ))
         .fixes(other_clocksource(report))
-        .fix(
-            Fix::new("until it is fixed: run EXPLAIN without timing (row counts and buffers stay exact), or use the extension pg_fast_timing")
-                .command("EXPLAIN (ANALYZE, TIMING OFF, BUFFERS) SELECT ..."),
-        ))
+        .fix(Fix::new(what).command("EXPLAIN (ANALYZE, TIMING OFF, BUFFERS) SELECT ...")))
+}
+
+/// Returns the finding for a clock that is too expensive: what one read costs, and what EXPLAIN ANALYZE adds per row and node.
+fn slow(read_ns: f64, summary: String, overhead: &str) -> Finding {
+    let severity = if read_ns > BAD_NS { Severity::Critical } else { Severity::Warning };
+    with_severity(severity, summary).why(format!(
+        "EXPLAIN ANALYZE reads the clock twice per row and plan node, and adds up to about {overhead}. In plans with many rows, \
+         much of the time that it reports is then overhead. track_io_timing and auto_explain read the same clock"
+    ))
 }
 
 /// Returns a lower bound of the clock's own read cost. Noise must neither cause an alarm nor hide it.
@@ -91,29 +78,25 @@ pub fn clocksource_slow(report: &Report) -> Judged {
     // Some clock sources are slow only on some kernels, so a measured cost decides.
     let measured = report.system().and_then(|clock| clock.read_ns);
     let is_cheap = measured.is_some_and(|ns| ns <= GOOD_READ_NS);
-    let Some(traits) = traits_of(current) else {
-        return match is_cheap {
-            true => ok(format!("clock source {current}, which pg_timing does not know; it is cheap on this host")),
-            false => unknown(format!("pg_timing does not know the clock source {current}")),
-        };
+    let traits = match traits_of(current) {
+        Some(traits) if traits.grade == Grade::Coarse => return ok(coarse(report, current)),
+        Some(traits) if !traits.is_slow() => return ok(format!("clock source {current}")),
+        _ if is_cheap => return ok(format!("clock source {current}, which is cheap on this host")),
+        traits => traits.ok_or_else(|| format!("pg_timing does not know the clock source {current}"))?,
     };
-    if traits.grade == Grade::Coarse {
-        let step = |clock: &ClockReport| clock.granularity_ns.or(clock.granularity_between_ns.map(|(_, high)| high));
-        return ok(match report.system().and_then(step).filter(|step| *step < TICK_NS) {
-            Some(step) => format!("clock source {current}, whose steps are at most {} on this host", duration(step)),
-            None => format!("clock source {current}: it is coarse (see clock-coarse), and not slow hardware"),
-        });
-    }
-    if !traits.is_slow() {
-        return ok(format!("clock source {current}"));
-    }
-    if is_cheap {
-        return ok(format!("clock source {current}, which is cheap on this host"));
-    }
     Ok(warning(format!("the kernel's clock source is {current}, which is slow"))
         .evidence(format!("{current}: {}; a read typically takes {}", traits.what, traits.read))
         .why("every process on this host pays this for each read of the clock, and EXPLAIN ANALYZE reads it most often")
         .fixes(other_clocksource(report)))
+}
+
+/// Returns that a clock source is coarse, or that its steps are small on this host. It is not slow hardware.
+fn coarse(report: &Report, name: &str) -> String {
+    let step = |clock: &ClockReport| clock.granularity_ns.or(clock.granularity_between_ns.map(|(_, high)| high));
+    match report.system().and_then(step).filter(|step| *step < TICK_NS) {
+        Some(step) => format!("clock source {name}, whose steps are at most {} on this host", duration(step)),
+        None => format!("clock source {name}: it is coarse (see clock-coarse), and not slow hardware"),
+    }
 }
 
 /// `clock-syscall`: does a read of PostgreSQL's clock need a system call?
@@ -123,19 +106,23 @@ pub fn clock_syscall(report: &Report) -> Judged {
     let call = report.clock("system_syscall").and_then(|call| call.read_ns);
     let costs = clock.read_ns.zip(call);
     let costs = costs.map(|(own, call)| format!("system: {own:.1} ns per read; by a plain system call: {call:.1} ns"));
-    let finding = match path {
+    let (summary, why, fix) = match path {
         AccessPath::Instruction | AccessPath::Vdso => {
-            with_severity(Severity::Ok, "reads of PostgreSQL's clock need no system call (vDSO)")
+            let summary = "reads of PostgreSQL's clock need no system call (vDSO)";
+            return Ok(with_severity(Severity::Ok, summary).evidence_lines(costs));
         }
-        AccessPath::Syscall => warning("each read of PostgreSQL's clock is a system call, because the vDSO cannot read this clock source")
-            .why("programs can read the clock without a system call only with some clock sources (tsc, kvm-clock, the Hyper-V \
-                  page, arch_sys_counter); with others a read costs 5 to 20 times as much")
-            .fixes(other_clocksource(report)),
-        AccessPath::Interposed => warning("a read of PostgreSQL's clock costs more than a system call: something intercepts the reads")
-            .why("a sandbox, a tracer or an LD_PRELOAD library adds its own work to each read")
-            .fix(Fix::new("check whether LD_PRELOAD is set, whether a tracer is attached, and whether a sandbox runs this process")),
+        AccessPath::Syscall => (
+            "each read of PostgreSQL's clock is a system call, because the vDSO cannot read this clock source",
+            "a read by the vDSO (tsc, kvm-clock, the Hyper-V page, arch_sys_counter) costs a fifth to a twentieth of this",
+            other_clocksource(report),
+        ),
+        AccessPath::Interposed => (
+            "a read of PostgreSQL's clock costs more than a system call: something intercepts the reads",
+            "a sandbox, a tracer or an LD_PRELOAD library adds its own work to each read",
+            Some(Fix::new("check whether LD_PRELOAD is set, a tracer is attached, or a sandbox runs this process")),
+        ),
     };
-    Ok(finding.evidence_lines(costs))
+    Ok(warning(summary).why(why).fixes(fix).evidence_lines(costs))
 }
 
 /// The two clocks are read one after the other. In between, a machine that is shared with other guests can change its
@@ -160,22 +147,17 @@ fn tsc_cost(report: &Report, used_by_default: Option<bool>) -> Judged {
     let costs = |name: &str| report.clock(name).and_then(|clock| clock.cost_ns().zip(clock.overhead_per_node_ns()));
     // EXPLAIN reads RDTSC.
     let both = costs("rdtsc").zip(costs(SYSTEM));
-    let ((tsc, tsc_overhead), (system, system_overhead)) =
-        both.ok_or("the costs of the TSC and of the system clock are unknown")?;
+    let both = both.ok_or("the costs of the TSC and of the system clock are unknown")?;
+    let ((tsc, tsc_overhead), (system, system_overhead)) = both;
     let costs =
         format!("a read of the TSC takes {}, and a read of the system clock {}", duration(tsc), duration(system));
     if tsc <= NOISE_FACTOR * system {
         return ok(costs);
     }
-    let severity = if tsc > BAD_NS { Severity::Critical } else { Severity::Warning };
     let summary = format!("PostgreSQL 19 uses the TSC by default, which is slower than the system clock: {costs}");
-    Ok(with_severity(severity, summary)
-        .why(format!(
-            "EXPLAIN ANALYZE reads the clock twice per row and plan node, and adds up to about {} instead of {}. A TSC is slow if \
-             a hypervisor or a sandbox intercepts its reads",
-            duration(tsc_overhead),
-            duration(system_overhead)
-        ))
+    let overhead = format!("{} instead of {}", duration(tsc_overhead), duration(system_overhead));
+    Ok(slow(tsc, summary, &overhead)
+        .evidence("possible cause: a hypervisor or a sandbox intercepts reads of the TSC")
         .fix(system_clock_on_19()))
 }
 

@@ -1,9 +1,166 @@
-//! Findings about the CPU's counter: access, constant rate, and the rates that other sources state.
+//! Findings about the CPU's counter: access, constant rate, the rates that other sources state, and the kernel's trust in the TSC.
 
-use super::clocksource::{other_than_tsc, system_clock_on_19};
-use super::{Judged, ok, warning, with_severity};
-use crate::report::{Finding, Fix, Report, Severity};
+use super::*;
 use timing_clock::ClaimSource;
+use timing_clock::clocksource::is_tsc;
+
+/// `tsc-demoted`: did the kernel demote a TSC that the CPU describes as invariant?
+pub fn tsc_demoted(report: &Report) -> Judged {
+    let demotion = report.demotion();
+    match (report.tsc.invariant, report.tsc.accepted_by_kernel) {
+        (_, Some(true)) => return ok("the kernel accepts the counter"),
+        _ if demotion.is_some() => {}
+        (Some(false), _) => return ok("there is no TSC with a constant rate"),
+        (None, _) => return Err("the CPU's description of its TSC is unknown".into()),
+        (_, None) => return Err("the available clock sources are unknown".into()),
+        _ => {}
+    }
+    let logged = || Some(&report.kernel.known()?.switches.last()?.to).filter(|name| !is_tsc(name));
+    let current = report.clocksource.current.known().or_else(logged).map_or("another one", String::as_str);
+    let summary = match demotion {
+        // `the kernel marked the TSC unstable 7823 s after boot on CPU 2, because it went back; the clock source is now hpet`
+        Some(demotion) => {
+            format!("the kernel marked the TSC unstable{}; the clock source is now {current}", demotion.how())
+        }
+        None => format!("the kernel does not trust the TSC; the clock source is {current}"),
+    };
+    // The hypervisor's clock corrects the counter. The kernel prefers it, and it costs nothing.
+    let on_counter = report.clocksource.names().is_some_and(|kernel| kernel.uses_counter());
+    let cheap = match report.system().and_then(ClockReport::cost_ns) {
+        Some(ns) => ns <= GOOD_READ_NS,
+        None => traits_of(current).is_none_or(|traits| !traits.is_slow()),
+    };
+    let severity = if on_counter && cheap { Severity::Ok } else { Severity::Warning };
+    Ok(with_severity(severity, summary)
+        .evidence_lines(evidence(report, demotion))
+        .why("a kernel that does not trust the TSC uses another clock source; most of them are slower hardware")
+        .fixes(fixes(report, demotion)))
+}
+
+fn evidence(report: &Report, demotion: Option<&Demoted>) -> Vec<String> {
+    // What only this finding says comes first: the screen shows the rest elsewhere.
+    let without_effect = demotion.and_then(|demotion| without_effect(report, demotion));
+    let doubt = demotion.and_then(|d| Some(format!("the kernel may be wrong: {}", d.doubt.as_ref()?)));
+    let available = report.clocksource.available.known();
+    let available = available.map(|names| format!("available clock sources, without tsc: {}", names.join(" ")));
+    let reason = demotion.and_then(|d| Some(format!("kernel log: Marking TSC unstable due to {}", d.reason.as_ref()?)));
+    [without_effect, doubt, available, reason].into_iter().flatten().collect()
+}
+
+/// The clock source of the first seconds. Before Linux 5.5 the watchdog checks it, also with `tsc=reliable`.
+const EARLY: &str = "tsc-early";
+const TRUSTED: &[&str] = &["clocksource=tsc", "clock=tsc"];
+
+/// Returns whether the kernel demoted the TSC before `tsc=reliable` counted.
+fn is_checked_early(report: &Report, demotion: &Demoted) -> bool {
+    let is_old = report.host.kernel.known().is_none_or(|kernel| is_before(kernel, (5, 5)));
+    is_old
+        && demotion.clocksource == EARLY
+        && report.host.parameters().iter().any(|word| UNWATCHED.contains(&word.as_str()))
+}
+
+/// Returns whether a kernel, such as `Linux 4.19.0-27-amd64`, is older than a version.
+fn is_before(kernel: &str, version: (u32, u32)) -> bool {
+    let mut numbers = kernel.trim_start_matches("Linux ").split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) < version)
+}
+
+/// Returns the boot parameters that should keep the TSC, and did not.
+fn without_effect(report: &Report, demotion: &Demoted) -> Option<String> {
+    let words = report.host.parameters().iter().map(String::as_str);
+    let set: Vec<&str> = words.filter(|word| TRUSTED.contains(word) || UNWATCHED.contains(word)).collect();
+    let why = if is_checked_early(report, demotion) { ": before Linux 5.5, tsc-early is always checked" } else { "" };
+    (!set.is_empty()).then(|| format!("boot parameters without effect: {}{why}", set.join(" ")))
+}
+
+fn fixes(report: &Report, demotion: Option<&Demoted>) -> Vec<Fix> {
+    if System::of_facts(&report.host) == System::FreeBsd {
+        let what = "check the quality that FreeBSD gives each clock at boot; it is negative for this TSC";
+        return vec![Fix::new(what).command("sysctl kern.timecounter machdep.tsc_freq")];
+    }
+    let reason = Fix::new("look for the reason in the kernel log").command("dmesg | pg_timing check --kernel-log -");
+    demotion.is_none().then_some(reason).into_iter().chain([restore(report, demotion)]).collect()
+}
+
+/// Returns how to get the TSC back. A restart helps only if the kernel demoted the TSC after boot.
+fn restore(report: &Report, demotion: Option<&Demoted>) -> Fix {
+    if report.host.parameters().iter().any(|word| word == "tsc=unstable") {
+        return remove_parameter("tsc=unstable", "").risk("someone may have had a reason for it");
+    }
+    let reason = demotion.and_then(|demotion| demotion.reason.as_deref()).unwrap_or("");
+    let at_boot = demotion.is_some_and(|demotion| demotion.at_boot);
+    Fix::new(if reason.contains("halts in idle") {
+        "no fix: this CPU's TSC stops when the CPU is idle"
+    } else if reason.contains("running on Hyper-V") {
+        // No fault of the TSC, and clouds have no setting for it. Only the lack of Hyper-V's page makes this host slow.
+        "use a newer kernel or a newer host, which offers Hyper-V's page (hyperv_clocksource_tsc_page): it is cheap to read"
+    } else if demotion.is_some_and(|demotion| is_checked_early(report, demotion)) {
+        "install Linux 5.5 or later, in which tsc=reliable covers tsc-early; or let the hypervisor offer an invariant TSC"
+    } else if at_boot && report.host.is_guest() {
+        "enable the invariant TSC in the virtual machine's CPU settings, or use another host; a restart does not help"
+    } else if at_boot {
+        "restart once; if the kernel marks the TSC unstable again, update the firmware (BIOS)"
+    } else {
+        let restart = restart(report);
+        let what = format!("{restart}: a running kernel does not use an unstable TSC again, a restarted one does");
+        return Fix::new(what).risk(
+            "stops everything that runs there; if the cause remains (pauses, suspends), the kernel marks the TSC unstable again",
+        );
+    })
+}
+
+/// The values of `tsc=` that switch the watchdog off.
+const UNWATCHED: &[&str] = &["tsc=reliable", "tsc=nowatchdog"];
+
+/// `tsc-unchecked`: does a boot parameter stop the kernel from checking the TSC?
+pub fn tsc_unchecked(report: &Report) -> Judged {
+    let parameters = report.host.boot_parameters.known().ok_or("the kernel's boot parameters are unknown")?;
+    let Some(parameter) = parameters.iter().find(|word| UNWATCHED.contains(&word.as_str())) else {
+        return ok("no boot parameter stops the kernel from checking the TSC");
+    };
+    if report.demotion().is_some() {
+        return ok(format!("{parameter} is set, and the kernel checked and rejected the TSC all the same"));
+    }
+    let Some(skew) = alarm(report, finding_id::CPU_SKEW) else {
+        return ok(format!("{parameter} stops the kernel from checking the TSC; pg_timing found no fault of the TSC"));
+    };
+    Ok(critical(format!("the CPUs' counters differ, and the kernel does not notice because of {parameter}"))
+        .evidence(format!("boot parameter: {parameter}"))
+        .evidence(skew.summary.clone())
+        .why("without this parameter the kernel would find the skew, demote the TSC, and select a correct clock source")
+        .fix(remove_parameter(parameter, "").risk("the kernel will then select a slower clock source")))
+}
+
+/// `tsc-auto-demoted`: would PostgreSQL 19 use a TSC that the kernel does not trust?
+pub fn tsc_auto_demoted(report: &Report) -> Judged {
+    if report.tsc.used_by_default == Some(false) || report.tsc.accepted_by_kernel == Some(true) {
+        return ok("PostgreSQL 19's timing_clock_source = auto does not use a TSC that the kernel distrusts");
+    }
+    let both = report.tsc.used_by_default.and(report.tsc.accepted_by_kernel);
+    both.ok_or("not determined whether PostgreSQL 19 and the kernel use the TSC")?;
+    let doubt = report.demotion().and_then(|demotion| demotion.doubt.as_ref());
+    let clean = |id: &str| report.findings.iter().any(|f| f.id == id && f.severity == Severity::Ok);
+    if let Some(doubt) = doubt.filter(|_| clean(finding_id::CPU_SKEW) && clean(finding_id::TSC_RATE_MISMATCH)) {
+        let summary = "PostgreSQL 19 would use the TSC that the kernel demoted; pg_timing found no fault of the TSC";
+        let evidence = format!("the kernel may have demoted it by mistake: {doubt}");
+        return Ok(with_severity(Severity::Ok, summary).evidence(evidence));
+    }
+    Ok(warning("PostgreSQL 19's timing_clock_source = auto would use the TSC, which the kernel does not trust")
+        .evidence("the CPU has the register TSC_ADJUST: PostgreSQL 19 then uses the TSC, whatever the kernel decided")
+        .why("PostgreSQL 19 does not compare the CPUs' counters: its times can jump or have a wrong rate, without a warning")
+        .fix(system_clock_on_19().risk("a read of the clock then costs as much as the system clock")))
+}
+
+/// `tsc-firmware`: did the firmware change a CPU's counter?
+pub fn tsc_firmware(report: &Report) -> Judged {
+    let kernel = report.kernel_log()?;
+    if !kernel.firmware_bug {
+        return ok("the kernel log shows no change of a counter by the firmware");
+    }
+    Ok(warning("the firmware changed a CPU's counter, and the kernel corrected it")
+        .why("the firmware may do that again later, for example in a management interrupt or a suspend; then time jumps on that CPU")
+        .fix(Fix::new("update the firmware (BIOS)").risk("needs a restart")))
+}
 
 /// `tsc-denied`: may this process read the counter?
 pub fn tsc_denied(report: &Report) -> Judged {
@@ -11,8 +168,7 @@ pub fn tsc_denied(report: &Report) -> Judged {
         true => ok("this process may read the CPU's counter"),
         false => Ok(warning("this process may not read the CPU's counter (PR_SET_TSC)")
             .evidence("also denied: every clock that the vDSO reads; only system calls and COARSE clocks work")
-            .why("a program under this rule, for example PostgreSQL, is killed when it first reads the clock; these figures are \
-                  not valid for a server outside of the sandbox")
+            .why("in this sandbox, PostgreSQL is killed when it first reads the clock; for a server outside, these figures are wrong")
             .fix(Fix::new("run pg_timing outside of the sandbox that set this rule (a seccomp profile or a replay debugger)"))),
     }
 }
@@ -35,24 +191,18 @@ const GUARANTEED: &str = "tsc_reliable";
 /// `tsc-not-invariant`: does the kernel's clock run on a TSC whose rate may change, or that may stop?
 pub fn tsc_not_invariant(report: &Report) -> Judged {
     let current = report.clocksource.current.known().ok_or("the clock source is unknown")?;
-    if !timing_clock::clocksource::is_tsc(current) {
+    if !is_tsc(current) {
         return ok(format!("the kernel's clock does not run on the bare TSC (clock source {current})"));
     }
     let missing = missing_guarantees(report).ok_or("the CPU's description of its TSC is unknown")?;
     if missing.is_empty() {
         return ok("the CPU or its hypervisor guarantees that the TSC has a constant rate and never stops");
     }
-    let what: Vec<&str> = missing.iter().map(|(_, what)| *what).collect();
-    let summary = format!(
-        "the clock source is {current}, but the CPU does not guarantee an invariant TSC: {}",
-        what.join(", and ")
-    );
-    Ok(warning(summary)
-        .evidence_lines(missing.into_iter().map(|(evidence, _)| evidence))
-        .why(
-            "the kernel measured the rate at boot. If the rate changes or the TSC stops, all times on the host are wrong, \
-             until the kernel notices it and selects another clock source",
-        )
+    let (evidence, what): (Vec<String>, Vec<&str>) = missing.into_iter().unzip();
+    let what = what.join(", and ");
+    Ok(warning(format!("the clock source is {current}, but the CPU does not guarantee an invariant TSC: {what}"))
+        .evidence_lines(evidence)
+        .why("if the TSC's rate changes or the TSC stops, all times on the host are wrong, until the kernel notices it")
         .fixes(other_than_tsc(report)))
 }
 
@@ -92,21 +242,21 @@ struct Claimed {
 pub fn tsc_rate_mismatch(report: &Report) -> Judged {
     let tsc = &report.tsc;
     let &measured = tsc.frequency_khz.known().ok_or("the counter's rate was not measured")?;
-    // In the output of pg_test_timing the rate in use is the claim, and the calibration is the measured rate.
-    let in_use = tsc.calibrated_khz.map(|calibrated| Claimed {
-        source: "PostgreSQL 19's frequency in use".into(),
-        khz: measured,
-        // PostgreSQL's own measure, which is also the error of the times
-        error_ppm: (calibrated - measured) / measured * 1e6,
-        noise_ppm: 10.0 * VISIBLE_PPM,
-        in_use: true,
+    let claimed = |source: &str, khz: f64, error_khz: f64, noise_ppm: f64, in_use: bool| Claimed {
+        source: source.into(),
+        khz,
+        error_ppm: error_khz / measured * 1e6,
+        noise_ppm,
+        in_use,
+    };
+    // In the output of pg_test_timing the rate in use is the claim, and the calibration is the measured rate. The sign of the
+    // error is PostgreSQL's own, which is also that of the error of the times.
+    let in_use = tsc.calibrated_khz.map(|calibrated| {
+        claimed("PostgreSQL 19's frequency in use", measured, calibrated - measured, 10.0 * VISIBLE_PPM, true)
     });
-    let others = tsc.claims.iter().map(|claim| Claimed {
-        source: claim.source.clone(),
-        khz: claim.frequency_khz,
-        error_ppm: (claim.frequency_khz - measured) / measured * 1e6,
-        noise_ppm: VISIBLE_PPM.max(claim.rounding_ppm),
-        in_use: tsc.postgres19_frequency_khz == Some(claim.frequency_khz),
+    let others = tsc.claims.iter().map(|claim| {
+        let (khz, noise_ppm) = (claim.frequency_khz, VISIBLE_PPM.max(claim.rounding_ppm));
+        claimed(&claim.source, khz, khz - measured, noise_ppm, tsc.postgres19_frequency_khz == Some(khz))
     });
     let claims: Vec<Claimed> = in_use.into_iter().chain(others).collect();
     let measured = tsc.calibrated_khz.unwrap_or(measured);
@@ -128,46 +278,34 @@ pub fn tsc_rate_mismatch(report: &Report) -> Judged {
         let summary = format!("the sources of the counter's rate agree within {:.0} ppm", worst.error_ppm.abs().ceil());
         return Ok(with_severity(severity, summary).evidence_lines(evidence));
     }
-    if worst.source == ClaimSource::KernelRecalibrated.to_string() {
-        return Ok(kernel_rate(worst, measured, severity).evidence_lines(evidence));
-    }
-    let summary = format!(
-        "the TSC's rate is {:.0} kHz according to {}, but the measured rate is {measured:.0} kHz: times by it are {}",
-        worst.khz,
-        worst.source,
-        wrong_times(measured / worst.khz)
-    );
-    let finding = with_severity(severity, summary).evidence_lines(evidence);
-    Ok(match worst.in_use {
-        true => finding
-            .why("PostgreSQL 19 divides ticks by this rate, so all times that it measures with the TSC are wrong by that much")
-            .fix(system_clock_on_19()),
-        false => {
-            finding.why("programs that use this rate (a kernel without a reference, a profiler) report wrong times")
-        }
-    })
-}
-
-/// Returns the finding for a kernel that measured another rate than the one that its own clock uses.
-fn kernel_rate(recalibrated: &Claimed, used: f64, severity: Severity) -> Finding {
-    let (khz, percent) = (recalibrated.khz, recalibrated.error_ppm.abs() / 1e4);
-    let summary = format!(
-        "the kernel's clock uses a TSC rate of {used:.0} kHz, but the kernel measured {khz:.0} kHz with another timer: a \
-         difference of {percent:.2}%"
-    );
-    with_severity(severity, summary)
-        .why(
-            "with tsc=recalibrate the kernel measures the rate, but does not use it. If the other timer is right, all clocks \
-             of this host are wrong by that much, and so are EXPLAIN's times. NTP corrects at most 0.05%",
+    let Claimed { source, khz, .. } = worst;
+    let by_source = || {
+        let wrong = wrong_times(measured / khz);
+        format!(
+            "the TSC's rate is {khz:.0} kHz according to {source}, but the measured rate is {measured:.0} kHz: times by it are {wrong}"
         )
-        .fix(
-            Fix::new(format!(
-                "give the kernel the measured rate with the boot parameter tsc_early_khz={khz:.0} (Linux 5.8 and newer) and \
-                 restart; new firmware can repair the rate in all programs"
-            ))
-            .undo("remove the boot parameter and restart")
-            .risk("the restart stops everything on this machine; if the other timer is wrong, the clock becomes wrong"),
+    };
+    let (summary, why, fix) = if worst.in_use {
+        let why = "all times that PostgreSQL 19 measures with the TSC are wrong by that much";
+        (by_source(), why, Some(system_clock_on_19()))
+    } else if *source == ClaimSource::KernelRecalibrated.to_string() {
+        let percent = worst.error_ppm.abs() / 1e4;
+        let fix = Fix::new(format!(
+            "set the boot parameter tsc_early_khz={khz:.0} (Linux 5.8 and newer), or update the firmware"
+        ))
+        .undo("remove the boot parameter and restart")
+        .risk("the restart stops everything on this machine; if the other timer is wrong, the clock becomes wrong");
+        (
+            format!(
+                "the kernel's clock uses a TSC rate of {measured:.0} kHz, but the kernel measured {khz:.0} kHz: a difference of {percent:.2}%"
+            ),
+            "if the timer of that measurement is right, all times of this host are wrong by that much; NTP corrects at most 0.05%",
+            Some(fix),
         )
+    } else {
+        (by_source(), "programs that use this rate (a kernel without a reference, a profiler) report wrong times", None)
+    };
+    Ok(with_severity(severity, summary).evidence_lines(evidence).why(why).fixes(fix))
 }
 
 /// Returns how wrong times are: a time is ticks divided by the rate, so `factor` is the true rate divided by the used one.
@@ -196,6 +334,25 @@ fn severity(claim: &Claimed) -> Severity {
 mod tests {
     use super::*;
     use crate::report::*;
+
+    mod tsc_demoted {
+        use super::*;
+
+        /// Azure does not let a user change the CPU's settings, and the TSC has no fault there.
+        #[test]
+        fn hyper_v_needs_its_page_and_no_cpu_setting() {
+            let mut report = Report::empty(Origin::Captured, "");
+            report.host.virtualization = Fact::Known("Azure, Hyper-V".into());
+            for (reason, words) in
+                [("running on Hyper-V", "Hyper-V's page"), ("check_tsc_sync_source failed", "CPU settings")]
+            {
+                let demotion = Demoted { at_boot: true, reason: Some(reason.into()), ..Demoted::default() };
+                report.kernel = Fact::Known(KernelReport { demotion: Some(demotion), ..KernelReport::default() });
+                let fix = crate::host::check::finding("", tsc_demoted(&report)).fix;
+                assert!(fix[0].what.contains(words), "{reason}: {fix:?}");
+            }
+        }
+    }
 
     mod tsc_not_invariant {
         use super::*;

@@ -1,9 +1,7 @@
-//! Finding `drift`: did the clocks run at the same rate during the measurement?
+//! Findings about the right time: `drift`, whether the clocks ran at the same rate during the measurement, and `wall-clock`, the
+//! time of day. EXPLAIN ANALYZE does not read the time of day, but logs and `now()` do.
 
-use super::clocksource::system_clock_on_19;
-use super::{Judged, critical, warning, with_severity};
-use crate::human::duration;
-use crate::report::{Drift, DriftStep, Finding, Fix, QUARTZ_PPM, Report, SYSTEM, Severity};
+use super::*;
 
 /// Linux lets NTP adjust a clock by at most 500 ppm. A clock that needs almost as much is faulty.
 const NEAR_THE_LIMIT_PPM: f64 = 400.0;
@@ -23,8 +21,19 @@ pub fn drift(report: &Report) -> Judged {
     if let Some(finding) = counter.and_then(|counter| counter_alarm(counter, suspended, suspends)) {
         return Ok(finding);
     }
-    if let Some(ntp) = report.host.ntp.known().filter(|ntp| ntp.frequency_ppm.abs() > MOST_PPM) {
-        return Ok(beyond_ntp(ntp.frequency_ppm));
+    let ntp = report.host.ntp.known().map(|ntp| ntp.frequency_ppm);
+    if let Some(ppm) = ntp.filter(|ppm| ppm.abs() > MOST_PPM) {
+        return Ok(warning(format!("NTP corrects this host's clock by {ppm:+.0} ppm, beyond its limit of 500 ppm"))
+            .evidence(format!("the kernel's NTP state: {ppm:+.3} ppm, by frequency and tick"))
+            .why(format!(
+                "the kernel's rate for its clock source is wrong by that much. NTP does not correct the counter, so \
+                 PostgreSQL 19's TSC would be {:.1}% off",
+                ppm.abs() / 1e4
+            ))
+            .fix(
+                Fix::new("look at NTP's correction, and at the TSC's rate in the kernel log")
+                    .command("chronyc tracking"),
+            ));
     }
     let system = of(SYSTEM).ok_or("the drift was not measured")?;
     if let Some(step) = system.steps.first() {
@@ -34,11 +43,10 @@ pub fn drift(report: &Report) -> Judged {
             .why("the duration of an interval that contains the jump is wrong by that much"));
     }
     if system.rate_ppm.abs() - system.uncertainty_ppm > NEAR_THE_LIMIT_PPM {
-        let summary =
-            format!("NTP adjusts this host's clock by {:+.0} ppm, close to its limit of 500 ppm", system.rate_ppm);
-        return Ok(warning(summary)
+        let ppm = system.rate_ppm;
+        return Ok(warning(format!("NTP adjusts this host's clock by {ppm:+.0} ppm, close to its limit of 500 ppm"))
             .evidence(rate(system))
-            .why("without NTP this host's clock would run at that wrong rate: its clock source, or the host of this virtual machine, is faulty")
+            .why("the clock source of this host, or of a virtual machine's host, runs at a rate that is wrong by that much")
             .fix(Fix::new("look at the drift that chrony or ntpd reports").command("chronyc tracking")));
     }
     let is_adjusted = system.rate_ppm.abs() > system.uncertainty_ppm + NOTICEABLE_PPM;
@@ -53,19 +61,6 @@ pub fn drift(report: &Report) -> Judged {
     Ok(with_severity(Severity::Ok, summary).evidence(rate(system)).evidence_lines(counter.map(rate)))
 }
 
-/// Returns the finding for a correction that no crystal needs.
-fn beyond_ntp(ppm: f64) -> Finding {
-    let summary = format!("NTP corrects this host's clock by {ppm:+.0} ppm, beyond its limit of 500 ppm");
-    warning(summary)
-        .evidence(format!("the kernel's NTP state: {ppm:+.3} ppm, by frequency and tick"))
-        .why(format!(
-            "the rate that the kernel uses for its clock source is wrong by that much. PostgreSQL 19's TSC would be {:.1}% off, \
-             because NTP does not correct the counter",
-            ppm.abs() / 1e4
-        ))
-        .fix(Fix::new("look at the correction, and at how the kernel got the TSC's rate at boot").command("chronyc tracking"))
-}
-
 /// Returns the alarm of the counter, if there is one. `suspended`: the steps of CLOCK_BOOTTIME, which goes on during a suspend;
 /// `suspends`: the suspends that the kernel counted.
 ///
@@ -77,29 +72,24 @@ fn counter_alarm(counter: &Drift, suspended: &[DriftStep], suspends: u64) -> Opt
     let explained = usize::try_from(suspends).unwrap_or(usize::MAX).saturating_sub(suspended.len());
     let faults: Vec<&DriftStep> = unexplained.skip(explained).collect();
     let finding = if let Some(step) = faults.first() {
-        let summary = format!(
-            "the counter jumped by {} against {}: the virtual machine was paused or restored, or the counter is faulty",
-            duration(step.by_ns),
-            counter.reference
-        );
-        critical(summary).evidence_lines(faults.iter().map(|step| {
+        let by = format!("{} against {}", duration(step.by_ns), counter.reference);
+        critical(format!(
+            "the counter jumped by {by}: the virtual machine was paused or restored, or the counter is faulty"
+        ))
+        .evidence_lines(faults.iter().map(|step| {
             let (by, error) = (duration(step.by_ns), duration(step.error_ns));
             format!("{:.1} s after the start: {by} +- {error}", step.at_seconds)
         }))
     } else if counter.bend_ppm > QUARTZ_PPM {
-        let summary = format!("the counter's rate changed by {:.1} ppm during the measurement", counter.bend_ppm);
-        warning(summary).evidence(rate(counter))
+        warning(format!("the counter's rate changed by {:.1} ppm during the measurement", counter.bend_ppm))
+            .evidence(rate(counter))
     } else {
         return None;
     };
-    Some(
-        finding
-            .why("a server that reads the counter (PostgreSQL 19's tsc) reports wrong times, because it determines the rate only once, at its start")
-            .fix(Fix {
-                what: "after a migration or a suspend, restart the server; if this happens again, use the system clock".into(),
-                ..system_clock_on_19()
-            }),
-    )
+    let what = "after a migration or a suspend, restart the server; if this happens again, use the system clock";
+    let finding = finding
+        .why("PostgreSQL 19's tsc determines the counter's rate only once, at its start, so its times are wrong");
+    Some(finding.fix(Fix { what: what.into(), ..system_clock_on_19() }))
 }
 
 fn rate(drift: &Drift) -> String {
@@ -107,6 +97,27 @@ fn rate(drift: &Drift) -> String {
         "{} against {}: {:+.3} ppm +- {:.3} over {:.1} s",
         drift.clock, drift.reference, drift.rate_ppm, drift.uncertainty_ppm, drift.over_seconds
     )
+}
+
+/// chrony and ntpd need some minutes after the start until they call the clock synchronized.
+const START_S: f64 = 1800.0;
+
+/// `wall-clock`: does the kernel call the time of day synchronized?
+pub fn wall_clock(report: &Report) -> Result<Finding, String> {
+    if report.host.ntp.known().ok_or("the kernel's NTP state is unknown")?.synchronized {
+        return ok("the kernel's wall clock is synchronized");
+    }
+    if let Some(up) = report.host.uptime_seconds.known().filter(|up| **up < START_S) {
+        return Err(format!("the kernel's wall clock is not synchronized yet; the boot was {} ago", uptime(*up)));
+    }
+    let what = "the kernel's wall clock is not synchronized: times in logs and now() can be wrong; EXPLAIN ANALYZE is not affected";
+    let why = "without a time service, a clock drifts by seconds per day, and a restored virtual machine keeps its old time; tools \
+               of some hypervisors (VMware, Hyper-V, VirtualBox) set the clock without telling the kernel";
+    let fix = Fix::new("start the time service; install one first if there is none")
+        .command("sudo timedatectl set-ntp true")
+        .undo("sudo timedatectl set-ntp false")
+        .risk("the service can move the time of day once by a large step");
+    Ok(warning(what).why(why).fix(fix))
 }
 
 #[cfg(test)]
@@ -185,5 +196,24 @@ mod tests {
     fn a_change_of_the_counters_rate_is_a_warning() {
         let changed = Drift { bend_ppm: 50.0, ..drift(COUNTER, 25.0) };
         assert_eq!(judged(vec![drift(SYSTEM, 0.0), changed]).severity, Severity::Warning);
+    }
+}
+
+#[cfg(test)]
+mod wall_clock_tests {
+    use super::*;
+    use crate::report::{Fact, Ntp, Origin, Severity};
+
+    #[test]
+    fn a_clock_without_a_time_service_is_a_warning_after_the_start() {
+        let severity = |synchronized, uptime_s: f64| {
+            let mut report = Report::empty(Origin::Measured, "");
+            report.host.ntp = Fact::Known(Ntp { synchronized, frequency_ppm: 0.0 });
+            report.host.uptime_seconds = Fact::Known(uptime_s);
+            wall_clock(&report).map(|finding| finding.severity).unwrap_or(Severity::Unknown)
+        };
+        assert_eq!([10.0, 1e6].map(|up| severity(true, up)), [Severity::Ok; 2]);
+        assert_eq!([10.0, 1e6].map(|up| severity(false, up)), [Severity::Unknown, Severity::Warning]);
+        assert!(wall_clock(&Report::empty(Origin::Measured, "why")).is_err());
     }
 }

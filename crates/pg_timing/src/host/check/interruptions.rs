@@ -1,8 +1,6 @@
 //! Finding `clock-gaps`: how much of the time did interruptions take, and what caused them?
 
-use super::{Judged, unknown, with_severity};
-use crate::human::{count, duration, percent};
-use crate::report::{Activity, ClockReport, Fix, Gaps, INTERRUPTED_SHARE, Origin, Report, Severity};
+use super::*;
 
 /// In a short measurement, one or two long waits can be chance, for example the start of another program.
 const MIN_WAITS: u64 = 3;
@@ -16,10 +14,9 @@ pub fn clock_gaps(report: &Report) -> Judged {
     let system = report.system().filter(|clock| clock.backward_steps == 0);
     let gaps = system.and_then(|clock| clock.gaps);
     let Some(lost) = gaps.map(|gaps| gaps.share).into_iter().chain(activity.waiting_share()).reduce(f64::max) else {
-        return unknown(match report.system().is_some_and(|clock| clock.backward_steps > 0) {
-            true => "the clock went back, so a long difference may be the clock's return",
-            false => "interruptions were not measured",
-        });
+        let went_back = report.system().is_some_and(|clock| clock.backward_steps > 0);
+        let why = "the clock went back, so a long difference may be the clock's return";
+        return Err(if went_back { why } else { "interruptions were not measured" }.into());
     };
     // The histogram of pg_test_timing gives lower bounds, and does not show single interruptions.
     let is_output = report.origin == Origin::PgTestTiming;
@@ -33,10 +30,7 @@ pub fn clock_gaps(report: &Report) -> Judged {
     let severity = if is_heavy { Severity::Warning } else { Severity::Ok };
     Ok(with_severity(severity, summary)
         .evidence_lines(evidence(system, report.activity.known()))
-        .why(
-            "a server on the host loses time in the same way, and EXPLAIN ANALYZE adds it to the node that was running: \
-             repeat a measurement before you believe it",
-        )
+        .why("a server on this host loses time, too, and EXPLAIN ANALYZE adds it to the running node: repeat measurements")
         .fix(match is_output {
             true => Fix::new("run pg_timing on that host; it shows the cause").command("pg_timing"),
             false => fix(lost, &activity),
@@ -77,21 +71,15 @@ fn evidence(system: Option<&ClockReport>, activity: Option<&Activity>) -> impl I
 fn fix(lost: f64, activity: &Activity) -> Fix {
     let throttled = activity.throttled_ms.zip(activity.run_delay_ms).is_some_and(|(ms, all)| ms >= MAIN_CAUSE * all);
     Fix::new(match activity.waiting_share() {
-        None => {
-            "look for other busy processes (top), and in a virtual machine ask whether its host is overcommitted: this kernel \
-             does not show how long a thread waits for a CPU"
-        }
+        None => "look for other busy processes (top); in a virtual machine, ask whether its host is overcommitted",
         Some(waited) if waited < MAIN_CAUSE * lost => {
-            "in a virtual machine, ask whether its host is overcommitted; on hardware, look for firmware interrupts (SMI) \
-             and power management"
+            "in a virtual machine, ask whether its host is overcommitted; on hardware, look for firmware interrupts (SMI)"
         }
         Some(_) if throttled => {
-            "raise the CPU quota of this cgroup or container (cpu.max), or measure outside of it; check whether the server \
-             has a quota, too"
+            "raise the CPU quota of this container or cgroup (cpu.max), and check the server's quota"
         }
         Some(_) => {
-            "measure again when other processes leave a CPU free; top shows them, and in a container also check its CPU quota \
-             (cpu.max)"
+            "measure again when other processes (see top) leave a CPU free; a container can also have a CPU quota (cpu.max)"
         }
     })
 }
@@ -195,7 +183,7 @@ mod tests {
             without.clocks.clear();
             assert_eq!(severity(&without), Severity::Warning);
             without.activity = Fact::unavailable("x");
-            assert_eq!(clock_gaps(&without), unknown("interruptions were not measured"));
+            assert_eq!(clock_gaps(&without), Err("interruptions were not measured".into()));
             let mut back = report(0.5, None);
             back.clocks[0].backward_steps = 1;
             assert!(

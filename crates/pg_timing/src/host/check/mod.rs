@@ -5,15 +5,15 @@ mod cost;
 mod counter;
 mod drift;
 mod interruptions;
-mod trust;
 mod values;
-mod wall_clock;
 
 pub use cost::tsc_slow_if;
 pub use values::differs;
 
-use crate::human::{capital, duration, seconds};
-use crate::report::{Finding, GOOD_READ_NS, Origin, ReadCostLimits, Report, Severity, Verdict, finding_id as id};
+// The vocabulary of all checks.
+use crate::human::{capital, count, duration, percent, seconds, times, uptime};
+use crate::report::{finding_id as id, *};
+use clocksource::{other_clocksource, other_than_tsc, remove_parameter, restart, system_clock_on_19};
 
 /// The finding of a check, without its id, or why the check is not possible. A finding that is no alarm needs neither a reason
 /// nor a fix.
@@ -22,7 +22,7 @@ type Check = fn(&Report) -> Judged;
 
 /// Every check with its id, a cause before its effects. Findings are shown in this order.
 const CHECKS: &[(&str, Check)] = &[
-    (id::TSC_DEMOTED, trust::tsc_demoted),
+    (id::TSC_DEMOTED, counter::tsc_demoted),
     (id::CLOCK_BACKWARD, values::clock_backward),
     (id::CLOCK_SLOW, cost::clock_slow),
     (id::CLOCK_COARSE, values::clock_coarse),
@@ -35,13 +35,13 @@ const CHECKS: &[(&str, Check)] = &[
     (id::TSC_ABSENT, counter::tsc_absent),
     (id::TSC_NOT_INVARIANT, counter::tsc_not_invariant),
     (id::TSC_RATE_MISMATCH, counter::tsc_rate_mismatch),
-    (id::TSC_FIRMWARE, trust::tsc_firmware),
+    (id::TSC_FIRMWARE, counter::tsc_firmware),
     (id::CPU_SKEW, values::cpu_skew),
-    (id::TSC_UNCHECKED, trust::tsc_unchecked),
-    (id::TSC_AUTO_DEMOTED, trust::tsc_auto_demoted),
+    (id::TSC_UNCHECKED, counter::tsc_unchecked),
+    (id::TSC_AUTO_DEMOTED, counter::tsc_auto_demoted),
     (id::TSC_SLOW, cost::tsc_slow),
     (id::DRIFT, drift::drift),
-    (id::WALL_CLOCK, wall_clock::wall_clock),
+    (id::WALL_CLOCK, drift::wall_clock),
     (id::CLOCK_GAPS, interruptions::clock_gaps),
 ];
 
@@ -54,11 +54,6 @@ pub fn judge(report: &mut Report) {
     }
     conclude(report);
     report.read_cost_limits_ns = Some(ReadCostLimits { warning: GOOD_READ_NS, critical: cost::BAD_NS });
-}
-
-/// Sets the verdict for the findings of the report: the worst finding, and its meaning for EXPLAIN ANALYZE.
-pub fn conclude(report: &mut Report) {
-    report.verdict = verdict(report);
 }
 
 /// Returns the finding with its id.
@@ -78,10 +73,6 @@ fn ok(summary: impl Into<String>) -> Judged {
     Ok(with_severity(Severity::Ok, summary))
 }
 
-fn unknown(why: impl Into<String>) -> Judged {
-    Err(why.into())
-}
-
 fn warning(summary: impl Into<String>) -> Finding {
     with_severity(Severity::Warning, summary)
 }
@@ -92,11 +83,11 @@ fn critical(summary: impl Into<String>) -> Finding {
 
 /// Returns the finding with this id, if it is a warning or critical.
 fn alarm<'a>(report: &'a Report, id: &str) -> Option<&'a Finding> {
-    report.findings.iter().find(|finding| finding.id == id && finding.severity >= Severity::Warning)
+    report.findings.iter().find(|finding| finding.id == id && finding.severity.is_alarm())
 }
 
-/// Returns the verdict for the findings of the report.
-fn verdict(report: &Report) -> Verdict {
+/// Sets the verdict for the findings of the report: the worst finding, and its meaning for EXPLAIN ANALYZE.
+pub fn conclude(report: &mut Report) {
     let severity_of = |is_wall_clock: bool| {
         let findings = report.findings.iter().filter(|f| (f.id == id::WALL_CLOCK) == is_wall_clock);
         findings.map(|f| f.severity).max().unwrap_or(Severity::Unknown)
@@ -115,36 +106,25 @@ fn verdict(report: &Report) -> Verdict {
     let head = match severity {
         Severity::Ok => format!("EXPLAIN ANALYZE can be trusted on {host}."),
         Severity::Unknown => {
-            let why = match (&report.missing, report.system()) {
-                (Some(missing), _) => missing,
-                (None, Some(_)) => "the read cost of PostgreSQL's clock is unknown",
-                (None, None) => "PostgreSQL's clock was not measured",
-            };
+            let missing = report.missing.as_deref();
+            let why = missing.unwrap_or("the read cost of PostgreSQL's clock is unknown");
             format!("Not determined whether EXPLAIN ANALYZE can be trusted on {host}: {why}.")
         }
         Severity::Warning | Severity::Critical => {
-            let all = [worst, cause(report, worst), loss(report, worst)].into_iter().flatten();
+            let is_one_of = |ids: &[&str]| worst.is_some_and(|worst| ids.contains(&worst.id.as_str()));
+            let is_effect = is_one_of(&[id::CLOCK_SLOW, id::CLOCK_COARSE, id::CLOCK_BACKWARD]);
+            let causes = if is_effect { [id::TSC_DEMOTED, id::CLOCKSOURCE_SLOW].as_slice() } else { &[] };
+            let cause = causes.iter().find_map(|id| alarm(report, id));
+            // Lost time is independent of the other findings, and can distort a plan more than they do.
+            let loss = alarm(report, id::CLOCK_GAPS).filter(|_| !is_one_of(&[id::CLOCK_GAPS]));
+            let all = [worst, cause, loss].into_iter().flatten();
             all.map(|finding| capital(&finding.summary) + ".").collect::<Vec<_>>().join(" ")
         }
     };
     // After a sentence about EXPLAIN ANALYZE "it" is clear. After another sentence it is not.
     let subject = if severity == Severity::Ok { "It" } else { "EXPLAIN ANALYZE" };
     let tail = consequence(report).map(|tail| format!(" {subject} {tail}")).unwrap_or_default();
-    Verdict { severity, summary: head + &tail }
-}
-
-/// Returns the finding that causes a slow, coarse or backward clock, if there is one.
-fn cause<'a>(report: &'a Report, worst: Option<&Finding>) -> Option<&'a Finding> {
-    let effects = [id::CLOCK_SLOW, id::CLOCK_COARSE, id::CLOCK_BACKWARD];
-    worst.filter(|f| effects.contains(&f.id.as_str()))?;
-    let causes = [id::TSC_DEMOTED, id::CLOCKSOURCE_SLOW];
-    causes.iter().find_map(|id| alarm(report, id))
-}
-
-/// Returns the finding about lost time, unless it is the worst. The loss is independent of the other findings, and can
-/// distort a plan more than they do.
-fn loss<'a>(report: &'a Report, worst: Option<&Finding>) -> Option<&'a Finding> {
-    alarm(report, id::CLOCK_GAPS).filter(|gaps| worst.is_none_or(|worst| worst.id != gaps.id))
+    report.verdict = Verdict { severity, summary: head + &tail };
 }
 
 /// Returns the approximate upper bound of a query's overhead on this host, as a sentence without its subject.
@@ -157,27 +137,32 @@ fn consequence(report: &Report) -> Option<String> {
         Some(tsc) if alarm(report, id::TSC_SLOW).is_some() => {
             (tsc, format!(" on PostgreSQL 19 ({} with the system clock)", duration(system)))
         }
-        Some(tsc) if is_default && !has_tsc_fault(report) => {
+        // A fault of the TSC must not look like advice to use the TSC.
+        Some(tsc) if is_default && !report.findings.iter().any(|f| f.severity.is_alarm() && is_about_tsc(&f.id)) => {
             (system, format!(" ({} with PostgreSQL 19's tsc)", duration(tsc)))
         }
         _ => (system, String::new()),
     };
+    let (added, rows) = (duration(added), seconds(added * 3e6));
     Some(format!(
-        "adds up to about {} per row and plan node{other}: a million rows through three nodes take up to about {} longer.",
-        duration(added),
-        seconds(added * 3e6)
+        "adds up to about {added} per row and plan node{other}: a million rows through three nodes take up to about {rows} longer."
     ))
 }
 
-/// Returns whether a finding may concern the TSC. Then the TSC's lower cost must not look like advice to use the TSC.
-fn has_tsc_fault(report: &Report) -> bool {
-    let is_about_tsc = |name: &str| name.starts_with("tsc-") || name == id::CPU_SKEW || name == id::DRIFT;
-    report.findings.iter().any(|finding| finding.severity >= Severity::Warning && is_about_tsc(&finding.id))
+/// Returns whether a finding may concern the TSC.
+fn is_about_tsc(name: &str) -> bool {
+    name.starts_with("tsc-") || name == id::CPU_SKEW || name == id::DRIFT
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn verdict(report: &Report) -> Verdict {
+        let mut report = report.clone();
+        conclude(&mut report);
+        report.verdict
+    }
     use crate::report::{ClockReport, SYSTEM};
 
     #[test]

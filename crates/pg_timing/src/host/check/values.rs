@@ -1,48 +1,36 @@
 //! Findings about the values of clocks: backward steps, coarse steps, and offsets between CPUs.
 
-use super::clocksource::other_clocksource;
-use super::{Judged, critical, ok, unknown, warning, with_severity};
-use crate::human::{count, duration, times};
-use crate::report::{ClockReport, Fix, Grade, Report, SETTABLE_CLOCK, SYSTEM, Severity, Skew, VISIBLE_NS, traits_of};
+use super::*;
 
 /// `clock-backward`: did a clock go back?
 pub fn clock_backward(report: &Report) -> Judged {
     // A clock of unknown rate counts, too: a backward step needs no rate.
-    let checked = |clock: &&ClockReport| clock.name != SETTABLE_CLOCK && (clock.reads > 0 || clock.backward_steps > 0);
-    let read: Vec<&ClockReport> = report.clocks.iter().filter(checked).collect();
-    let back: Vec<&&ClockReport> = read.iter().filter(|clock| clock.backward_steps > 0).collect();
-    let Some(worst) = back.iter().max_by(|a, b| a.largest_backward_ns.total_cmp(&b.largest_backward_ns)) else {
-        return match read.iter().map(|clock| clock.reads).fold(0, u64::saturating_add) {
-            0 => unknown("no clock was measured"),
+    let read = || report.clocks.iter().filter(|clock| clock.name != SETTABLE_CLOCK);
+    let back = || read().filter(|clock| clock.backward_steps > 0);
+    let Some(worst) = back().max_by(|a, b| a.largest_backward_ns.total_cmp(&b.largest_backward_ns)) else {
+        return match read().map(|clock| clock.reads).fold(0, u64::saturating_add) {
+            0 => Err("no clock was measured".into()),
             reads => ok(format!("no clock went back in {} readings", count(reads))),
         };
     };
-    let by = match worst.largest_backward_ns {
-        0.0 => "by an unknown amount".to_string(),
-        ns => format!("by up to {}", duration(ns)),
-    };
-    let finding = if back.iter().any(|clock| concerns_postgresql(report, clock)) {
-        critical(format!("time went back {by} (clock {}): do not trust any timing on the host", worst.name)).why(
-            "if time goes back during an interval, its duration is too short or negative, also in the server's log",
-        )
+    let (name, ns) = (&worst.name, worst.largest_backward_ns);
+    let by = if ns == 0.0 { "by an unknown amount".into() } else { format!("by up to {}", duration(ns)) };
+    let finding = if back().any(|clock| concerns_postgresql(report, clock)) {
+        critical(format!("time went back {by} (clock {name}): do not trust any timing on the host"))
+            .why("an interval in which time goes back is too short or negative, also in the server's log")
     } else {
-        warning(format!("the clock {} went back {by}; PostgreSQL does not read it", worst.name))
+        warning(format!("the clock {name} went back {by}; PostgreSQL does not read it"))
             .why("programs that read this clock measure wrong times")
     };
-    let evidence = |clock: &&&ClockReport| {
-        let (steps, reads) = (times(clock.backward_steps), count(clock.reads));
-        format!(
-            "{}: went back {steps} in {reads} readings, at most by {}",
-            clock.name,
-            duration(clock.largest_backward_ns)
-        )
+    let evidence = |clock: &ClockReport| {
+        let (steps, reads, most) =
+            (times(clock.backward_steps), count(clock.reads), duration(clock.largest_backward_ns));
+        format!("{}: went back {steps} in {reads} readings, at most by {most}", clock.name)
     };
+    let restart = "in a virtual machine, restart it: a sleep of the host or a migration can break its clocks";
     Ok(finding
-        .evidence_lines(back.iter().filter(|clock| clock.reads > 0).map(evidence))
-        .fix(
-            Fix::new("in a virtual machine, restart it: a sleep of the host or a migration can break its clocks")
-                .risk("stops everything in it"),
-        )
+        .evidence_lines(back().filter(|clock| clock.reads > 0).map(evidence))
+        .fix(Fix::new(restart).risk("stops everything in it"))
         .fixes(other_clocksource(report)))
 }
 
@@ -66,17 +54,30 @@ const USELESS_NS: f64 = 1_000_000.0;
 
 /// `clock-coarse`: are the clock's steps too large to time a plan node?
 pub fn clock_coarse(report: &Report) -> Judged {
-    let Some(clock) = report.system() else {
-        return coarse_by_clocksource(report, "PostgreSQL's clock was not measured".into());
-    };
-    if let Some(duration_ns) = clock.stood_still_ns {
-        let summary = format!("PostgreSQL's clock stands still: it did not move in {}", duration(duration_ns));
-        let finding = critical(summary).why("EXPLAIN ANALYZE would print 0 for every time");
-        return Ok(finding.fixes(other_clocksource(report)));
+    let (severity, summary) = coarse_step(report)?;
+    let why = "a node's time is the sum of many short intervals; each is measured as 0 or as a whole step, at random";
+    Ok(with_severity(severity, summary).why(why).fixes(other_clocksource(report)))
+}
+
+/// Returns how bad the clock's step is, and how large.
+fn coarse_step(report: &Report) -> Result<(Severity, String), String> {
+    let clock = report.system();
+    let critical = |summary| Ok((Severity::Critical, summary));
+    if let Some(ns) = clock.and_then(|clock| clock.stood_still_ns) {
+        return critical(format!("PostgreSQL's clock stands still: it did not move in {}", duration(ns)));
     }
-    let Some((low, high)) = clock.granularity_ns.map(|step| (step, step)).or(clock.granularity_between_ns) else {
-        let why = clock.granularity_unavailable.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-        return coarse_by_clocksource(report, format!("the step of PostgreSQL's clock is unknown{why}"));
+    let between = |clock: &ClockReport| clock.granularity_ns.map(|step| (step, step)).or(clock.granularity_between_ns);
+    let Some((low, high)) = clock.and_then(between) else {
+        // The kernel's tick is always coarse.
+        let current = report.clocksource.current.known().and_then(|name| Some((name, traits_of(name)?)));
+        if let Some((name, coarse)) = current.filter(|(_, traits)| traits.grade == Grade::Coarse) {
+            return critical(format!("the kernel's clock source is {name}, {}", coarse.what));
+        }
+        let why = clock.map(|clock| clock.granularity_unavailable.as_deref().unwrap_or("it was not measured"));
+        return Err(format!(
+            "the step of PostgreSQL's clock is unknown: {}",
+            why.unwrap_or("the clock was not measured")
+        ));
     };
     let steps = match low {
         low if low == high => duration(low),
@@ -86,26 +87,10 @@ pub fn clock_coarse(report: &Report) -> Judged {
     let severity = match low {
         low if low >= USELESS_NS => Severity::Critical,
         low if low > VISIBLE_NS => Severity::Warning,
-        _ if high <= VISIBLE_NS => return ok(format!("PostgreSQL's clock moves in steps of {steps}")),
-        _ => return unknown(format!("PostgreSQL's clock moves in steps of {steps}")),
+        _ if high <= VISIBLE_NS => return Ok((Severity::Ok, format!("PostgreSQL's clock moves in steps of {steps}"))),
+        _ => return Err(format!("PostgreSQL's clock moves in steps of {steps}")),
     };
-    Ok(with_severity(severity, format!("PostgreSQL's clock is coarse: it moves in steps of {steps}"))
-        .why(COARSE_WHY)
-        .fixes(other_clocksource(report)))
-}
-
-const COARSE_WHY: &str =
-    "a node's time is the sum of many short intervals; each interval is measured as 0 or as a whole step, at random";
-
-/// Returns the finding if the step was not measured. The kernel's tick is always coarse. For any other clock source,
-/// `why` is the reason.
-fn coarse_by_clocksource(report: &Report, why: String) -> Judged {
-    let current = report.clocksource.current.known().and_then(|name| Some((name, traits_of(name)?)));
-    let (name, traits) = current.filter(|(_, traits)| traits.grade == Grade::Coarse).ok_or(why)?;
-    Ok(critical(format!("the kernel's clock source is {name}, which is coarse"))
-        .evidence(format!("{name}: {}", traits.what))
-        .why(COARSE_WHY)
-        .fixes(other_clocksource(report)))
+    Ok((severity, format!("PostgreSQL's clock is coarse: it moves in steps of {steps}")))
 }
 
 /// A message between CPUs takes about 100 ns. Wider bounds mean that the CPUs were busy.
@@ -119,27 +104,30 @@ pub fn cpu_skew(report: &Report) -> Judged {
     }
     if skews.is_empty() {
         let why = report.cpus.skew_unavailable.as_deref().unwrap_or("not measured");
-        return unknown(format!("not determined whether the CPUs' clocks agree: {why}"));
+        return Err(format!("not determined whether the CPUs' clocks agree: {why}"));
     }
     // PostgreSQL's clock comes first; within a clock, the largest certain skew.
     let mut bad: Vec<&Skew> = skews.iter().filter(|s| differs(s).is_some()).collect();
     bad.sort_by(|a, b| (a.clock != SYSTEM).cmp(&(b.clock != SYSTEM)).then(certain(b).total_cmp(&certain(a))));
     let Some(worst) = bad.first() else { return no_difference(report) };
-    let severity = severity(report, worst);
-    let clock =
-        if worst.clock == SYSTEM { "PostgreSQL's clock".into() } else { format!("the counter ({})", worst.clock) };
-    let (a, b) = (worst.a, worst.b);
+    let severity = match worst {
+        skew if skew.clock != SYSTEM && !counter_is_used(report) => Severity::Ok,
+        skew if skew.moving || certain(skew) >= VISIBLE_NS => Severity::Critical,
+        _ => Severity::Warning,
+    };
+    let clock = if worst.clock == SYSTEM { "PostgreSQL's clock" } else { "the counter" };
+    let (a, b, ns) = (worst.a, worst.b, certain(worst).floor());
     let summary = match (severity, worst.moving) {
         (Severity::Ok, _) => "the CPUs' counters differ, but neither the kernel nor PostgreSQL uses the counter".into(),
         (_, true) => format!("the offset of {clock} between CPUs {a} and {b} changes"),
-        (_, false) => {
-            format!("{clock} differs between CPUs {a} and {b} by at least {:.0} ns", certain(worst).floor())
-        }
+        (_, false) => format!("{clock} differs between CPUs {a} and {b} by at least {ns:.0} ns"),
     };
     Ok(with_severity(severity, summary)
         .evidence_lines(bad.iter().filter_map(|skew| differs(skew)))
         .why("a process that moves from one CPU to another sees the time jump by that much, forward or back")
-        .fix(Fix::new("switch the machine off and on again: the firmware sets the counters at power-on, and a restart may not reset them")))
+        .fix(Fix::new(
+            "switch the machine off and on again: the firmware sets the counters at power-on, not at a restart",
+        )))
 }
 
 /// Returns the finding if no two CPUs differ for certain.
@@ -151,7 +139,7 @@ fn no_difference(report: &Report) -> Judged {
     let clocks = if skews.iter().any(|skew| skew.clock == SYSTEM) { "clocks" } else { "counters" };
     let agreement = format!("{}: their {clocks} agree within {}", cpu_list(skews), duration(widest));
     match widest > WIDE_NS {
-        true => unknown(format!("{agreement}, but the CPUs were too busy for a narrower bound{missing}")),
+        true => Err(format!("{agreement}, but the CPUs were too busy for a narrower bound{missing}")),
         false => ok(agreement + &missing),
     }
 }
@@ -170,14 +158,6 @@ fn cpu_list(skews: &[Skew]) -> String {
 /// Returns the distance of the bounds from 0, in ns: the skew is at least that large.
 fn certain(skew: &Skew) -> f64 {
     skew.low_ns.max(-skew.high_ns).max(0.0)
-}
-
-fn severity(report: &Report, worst: &Skew) -> Severity {
-    match worst {
-        skew if skew.clock != SYSTEM && !counter_is_used(report) => Severity::Ok,
-        skew if skew.moving || certain(skew) >= VISIBLE_NS => Severity::Critical,
-        _ => Severity::Warning,
-    }
 }
 
 /// Returns the difference of two CPUs if it is certain: `system: CPU 8 is 1115 to 1343 ns ahead of CPU 0`.

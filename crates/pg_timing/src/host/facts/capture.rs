@@ -4,18 +4,15 @@
 //! The path of a new tree is resolved only once: all later steps use the open directory, which only its owner can change.
 
 use super::machine::{ASSET_TAG, AZURE_TAG, CapturedCpuid, GVISOR_VERSION};
-use super::{AVAILABLE_CLOCKSOURCE, CURRENT_CLOCKSOURCE, Host, KernelLog, json_path};
+use super::*;
 use crate::host::kernel_log::KernelClockLog;
-use crate::report::{Fact, Measured, Report};
 use crate::{error, output_file};
 use anyhow::Context;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
 
 /// The flags for reading. With NONBLOCK, a named pipe does not block.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
@@ -64,19 +61,14 @@ impl Target {
         let parent = output_file::safe_directory(output_file::directory_of(dir))
             .and_then(|parent| Ok(rustix::fs::openat(CWD, parent, SEARCH | OFlags::DIRECTORY, Mode::empty())?));
         let parent = parent.map_err(|e| failed("create", dir, e))?;
-        match rustix::fs::mkdirat(&parent, name, Mode::RWXU) {
-            Ok(()) => {}
-            Err(Errno::EXIST) => return Err(refused("exists")),
+        rustix::fs::mkdirat(&parent, name, Mode::RWXU).map_err(|error| match error {
+            Errno::EXIST => refused("exists"),
             // A name can be too long.
-            Err(error) => return Err(failed("create", dir, error)),
-        }
-        match open_new(&parent, name, rustix::process::geteuid().as_raw()) {
-            Ok(root) => Ok(Target { parent, name: name.into(), root, path: dir.into() }),
-            Err(error) => {
-                remove_empty(&parent, name);
-                Err(failed("create", dir, error))
-            }
-        }
+            _ => failed("create", dir, error),
+        })?;
+        let root = open_new(&parent, name, rustix::process::geteuid().as_raw());
+        let root = root.inspect_err(|_| remove_empty(&parent, name)).map_err(|error| failed("create", dir, error))?;
+        Ok(Target { parent, name: name.into(), root, path: dir.into() })
     }
 
     /// Writes the tree. If that fails, nothing of it remains. Only its owner can change the directory, even if its
@@ -146,38 +138,13 @@ fn open_new(parent: &OwnedFd, name: impl rustix::path::Arg, own: u32) -> Result<
 }
 
 /// Files that contain only facts about clocks, CPUs and the kind of machine. They are copied whole.
-const COPIED: &[&str] = &[
-    "/proc/sys/kernel/osrelease",
-    "/proc/uptime",
-    CURRENT_CLOCKSOURCE,
-    AVAILABLE_CLOCKSOURCE,
-    "/sys/devices/system/cpu/online",
-    "/sys/power/suspend_stats/success",
-    "/sys/hypervisor/type",
-    "/sys/class/dmi/id/sys_vendor",
-    "/sys/class/dmi/id/product_name",
-    "/sys/class/dmi/id/bios_version",
-];
+const COPIED: &str = "/proc/sys/kernel/osrelease /proc/uptime /sys/devices/system/cpu/online /sys/power/suspend_stats/success \
+    /sys/hypervisor/type /sys/class/dmi/id/sys_vendor /sys/class/dmi/id/product_name /sys/class/dmi/id/bios_version";
 
 /// Fields of the first CPU in /proc/cpuinfo that are copied. Other fields can identify the machine, like ARM's
 /// `Serial`.
-const CPUINFO: &[&str] = &[
-    "processor",
-    "vendor_id",
-    "cpu family",
-    "model",
-    "model name",
-    "stepping",
-    "flags",
-    "bogomips",
-    "BogoMIPS",
-    "Features",
-    "CPU implementer",
-    "CPU architecture",
-    "CPU variant",
-    "CPU part",
-    "CPU revision",
-];
+const CPUINFO: &str = "processor,vendor_id,cpu family,model,model name,stepping,flags,bogomips,BogoMIPS,Features,CPU implementer,\
+    CPU architecture,CPU variant,CPU part,CPU revision";
 
 /// Writes the facts of this machine, the lines about clocks in its kernel log, and the figures.
 pub fn write(host: &Host, log: &KernelLog, report: &Report, target: &Target) -> anyhow::Result<()> {
@@ -186,44 +153,36 @@ pub fn write(host: &Host, log: &KernelLog, report: &Report, target: &Target) -> 
 
 /// Returns the files of the tree: absolute path on the machine, and contents.
 fn files(host: &Host, log: &KernelLog, report: &Report) -> anyhow::Result<Vec<(String, String)>> {
-    fn json(name: &str, value: &impl serde::Serialize) -> anyhow::Result<(String, String)> {
-        Ok((json_path(name), serde_json::to_string_pretty(value).context("JSON")? + "\n"))
-    }
+    let json = |value: serde_json::Result<String>| Ok::<_, anyhow::Error>(value.context("JSON")? + "\n");
     let log = log.entries.known().map(KernelClockLog::lines_about_clocks).filter(|lines| !lines.is_empty());
     let is_azure = host.read_line(ASSET_TAG) == Fact::Known(AZURE_TAG.into());
     let is_firecracker = report.host.platform == Fact::Known("Firecracker".into());
-    let copied = COPIED.iter().map(|path| (*path, host.read(path).known().cloned()));
+    let features = host.features();
+    let cpuid = features.known().map(|features| serde_json::to_string_pretty(&CapturedCpuid::of(features)));
+    let ntp = report.host.ntp.known().map(serde_json::to_string_pretty);
+    let copied = COPIED.split(' ').chain([CURRENT_CLOCKSOURCE, AVAILABLE_CLOCKSOURCE]);
+    let copied = copied.map(|path| (path.to_string(), host.read(path).known().cloned()));
     let others = [
-        ("/proc/cpuinfo", host.cpuinfo().known().map(|text| first_cpu(text))),
-        ("/proc/cmdline", host.boot_parameters().known().map(|parameters| parameters.join(" ") + "\n")),
+        ("/proc/cpuinfo".into(), host.cpuinfo().known().map(|text| first_cpu(text))),
+        ("/proc/cmdline".into(), host.boot_parameters().known().map(|parameters| parameters.join(" ") + "\n")),
         // Some files can identify the machine. Of these, only the part that is equal on all machines is written.
-        (ASSET_TAG, is_azure.then(|| format!("{AZURE_TAG}\n"))),
-        ("/proc/version", host.is_gvisor().then(|| format!("{GVISOR_VERSION}\n"))),
-        ("/sys/firmware/acpi/tables/DSDT", is_firecracker.then(|| "FIRECK\n".into())),
-        ("/var/log/dmesg", log.map(|lines| lines.join("\n") + "\n")),
+        (ASSET_TAG.into(), is_azure.then(|| format!("{AZURE_TAG}\n"))),
+        ("/proc/version".into(), host.is_gvisor().then(|| format!("{GVISOR_VERSION}\n"))),
+        ("/sys/firmware/acpi/tables/DSDT".into(), is_firecracker.then(|| "FIRECK\n".into())),
+        ("/var/log/dmesg".into(), log.map(|lines| lines.join("\n") + "\n")),
+        (json_path("cpuid"), cpuid.map(json).transpose()?),
+        (json_path("ntp"), ntp.map(json).transpose()?),
+        (json_path("measured"), Some(json(serde_json::to_string_pretty(&Measured::of(report)))?)),
     ];
-    let known = copied.chain(others).filter_map(|(path, text)| Some((path.into(), text?)));
-    let mut files: Vec<(String, String)> = known.collect();
-    if let Fact::Known(features) = host.features() {
-        let cpuid = CapturedCpuid {
-            hypervisor_signature: features.hypervisor_signature,
-            leaf_15_hz: features.leaf_15_hz,
-            leaf_16_hz: features.leaf_16_hz,
-            hypervisor_hz: features.hypervisor_hz,
-        };
-        files.push(json("cpuid", &cpuid)?);
-    }
-    if let Fact::Known(ntp) = &report.host.ntp {
-        files.push(json("ntp", ntp)?);
-    }
-    files.push(json("measured", &Measured::of(report))?);
-    Ok(files)
+    Ok(copied.chain(others).filter_map(|(path, text)| Some((path, text?))).collect())
 }
 
 /// Returns the first CPU's block of /proc/cpuinfo, with the copied fields.
 fn first_cpu(cpuinfo: &str) -> String {
     let block = cpuinfo.lines().take_while(|line| !line.trim().is_empty());
-    let kept = block.filter(|line| line.split_once(':').is_some_and(|(key, _)| CPUINFO.contains(&key.trim())));
+    let kept = block.filter(|line| {
+        line.split_once(':').is_some_and(|(key, _)| CPUINFO.split(',').any(|copied| copied == key.trim()))
+    });
     kept.map(|line| format!("{line}\n")).collect()
 }
 

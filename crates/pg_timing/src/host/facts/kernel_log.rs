@@ -1,11 +1,8 @@
 //! Reads the kernel's log once, or follows it: then each new message about clocks is returned once.
 
-use super::Host;
+use super::*;
 use crate::host::kernel_log::{KernelClockLog, parse};
-use crate::human::reason;
-use crate::report::Fact;
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 
 /// The entries about clocks in a log.
@@ -43,12 +40,6 @@ impl KernelLog {
     }
 }
 
-/// Opens the log at its oldest message.
-fn open_kmsg() -> Result<File, String> {
-    let file = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
-    file.map_err(|e| format!("/dev/kmsg: {}", reason(&e)))
-}
-
 /// Returns the messages that were not read yet, without waiting for further ones.
 fn read_new(kmsg: &mut File) -> Result<String, String> {
     let mut text = String::new();
@@ -82,7 +73,10 @@ pub struct FollowedLog {
 impl FollowedLog {
     /// Reads the log up to now.
     pub fn start() -> FollowedLog {
-        let read = open_kmsg().and_then(|mut kmsg| Ok((read_new(&mut kmsg)?, kmsg)));
+        // The log is opened at its oldest message.
+        let kmsg = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
+        let kmsg = kmsg.map_err(|e| format!("/dev/kmsg: {}", reason(&e)));
+        let read = kmsg.and_then(|mut kmsg| Ok((read_new(&mut kmsg)?, kmsg)));
         let (text, kmsg) = read.map_or_else(|why| (Err(why), None), |(text, kmsg)| (Ok(text), Some(kmsg)));
         FollowedLog { kmsg, log: KernelLog { entries: text.map(|text| parse(&text)).into(), named: false } }
     }

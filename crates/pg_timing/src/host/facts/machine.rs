@@ -1,12 +1,8 @@
 //! The machine: kernel, CPU, hypervisor, boot parameters and NTP; its activity, and what this process uses.
 
-use super::Host;
+use super::*;
 use crate::host::measure;
-use crate::human::reason;
-use crate::report::{Activity, Fact, HostFacts, Ntp, OwnUse};
 use serde::{Deserialize, Serialize};
-use std::io::Read;
-use std::path::Path;
 use timing_clock::{Architecture, Clock, Features, SystemSyscall};
 
 impl Host {
@@ -21,7 +17,7 @@ impl Host {
             kernel: (self.sysctl("kern.osrelease").map(|release| format!("FreeBSD {release}")))
                 .or_else(|| self.read_line("/proc/sys/kernel/osrelease").map(|release| format!("Linux {release}"))),
             architecture: self.architecture(),
-            cpu_model: self.cpu_model(),
+            cpu_model: self.sysctl("hw.model").or_else(|| self.cpuinfo_field(&["model name", "Model"])),
             virtualization: self.virtualization(),
             platform: self.platform(),
             cpu_flags: self.cpu_flags(),
@@ -38,10 +34,10 @@ impl Host {
         self.read_line(path).and_then(|text| Fact::of(number(text), format!("{path}: not a number")))
     }
 
-    fn cpu_model(&self) -> Fact<String> {
-        let model = |text: String| field(&text, "model name").or_else(|| field(&text, "Model")).map(String::from);
-        let linux = || self.cpuinfo().and_then(|text| Fact::of(model(text), "/proc/cpuinfo has no model name"));
-        self.sysctl("hw.model").or_else(linux)
+    /// Returns the value of the first of these fields of /proc/cpuinfo.
+    fn cpuinfo_field(&self, names: &[&str]) -> Fact<String> {
+        let value = |text: String| names.iter().find_map(|name| field(&text, name)).map(String::from);
+        self.cpuinfo().and_then(|text| Fact::of(value(text), format!("/proc/cpuinfo has no {}", names[0])))
     }
 
     /// Returns the architecture. For a captured tree it follows from the fields of /proc/cpuinfo.
@@ -88,36 +84,7 @@ impl Host {
     pub fn boot_parameters(&self) -> Fact<Vec<String>> {
         self.read("/proc/cmdline").map(|line| parameters_about_clocks(&line))
     }
-}
 
-/// The names of these parameters, without `=` and the value. Other parameters are neither used nor captured, because a
-/// command line can contain addresses and keys.
-const ABOUT_CLOCKS: &str = "clocksource tsc notsc clock hpet nohpet acpi_pm acpi_pm_good pmtmr lpj no-kvmclock no-kvmclock-vsyscall \
-    no-steal-acc nohz nohz_full highres idle intel_idle.max_cstate processor.max_cstate xen_timer_slop \
-    tsc_early_khz clocksource.verify_n_cpus clocksource.max_cswd_read_retries";
-
-/// Returns the boot parameters in a command line that concern clocks.
-pub fn parameters_about_clocks(line: &str) -> Vec<String> {
-    let name = |word: &str| word.split('=').next().unwrap_or_default().to_string();
-    let words = line.split_whitespace().filter(|word| ABOUT_CLOCKS.split(' ').any(|known| known == name(word)));
-    words.map(String::from).collect()
-}
-
-/// Values from CPUID that /proc/cpuinfo does not contain. A captured tree has them in an extra file.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CapturedCpuid {
-    pub hypervisor_signature: Option<String>,
-    pub leaf_15_hz: Option<f64>,
-    pub leaf_16_hz: Option<f64>,
-    pub hypervisor_hz: Option<f64>,
-}
-
-/// The CPU flags about the counter.
-const COUNTER_FLAGS: &str =
-    "tsc rdtscp constant_tsc nonstop_tsc nonstop_tsc_s3 tsc_known_freq tsc_reliable tsc_adjust hypervisor";
-
-impl Host {
     /// Returns the CPU's features: from CPUID, or in a captured tree from the flags in /proc/cpuinfo and the captured
     /// values of CPUID.
     pub fn features(&self) -> Fact<Features> {
@@ -133,22 +100,17 @@ impl Host {
             return Fact::Known(features);
         }
         let cpuid: CapturedCpuid = self.captured_json("cpuid").known().cloned().unwrap_or_default();
-        let is_arm = self.architecture().known().is_some_and(|architecture| architecture == "aarch64");
-        self.cpuinfo().and_then(|text| match field(&text, "flags") {
-            _ if is_arm => Fact::Known(captured_features(Architecture::Aarch64, "", CapturedCpuid::default())),
-            Some(flags) => Fact::Known(captured_features(Architecture::X86_64, flags, cpuid)),
-            None => Fact::unavailable("/proc/cpuinfo has no flags"),
-        })
+        match self.architecture().known().map(String::as_str) {
+            Some("aarch64") => Fact::Known(captured_features(Architecture::Aarch64, "", CapturedCpuid::default())),
+            _ => self.cpuinfo_field(&["flags"]).map(|flags| captured_features(Architecture::X86_64, &flags, cpuid)),
+        }
     }
 
     /// Returns the CPU flags about the counter, with the kernel's names.
     fn cpu_flags(&self) -> Fact<Vec<String>> {
         let about_counter = |flag: &&str| COUNTER_FLAGS.split(' ').any(|known| known == *flag);
-        self.cpuinfo().and_then(|text| {
-            let flags = field(&text, "flags").or_else(|| field(&text, "Features"));
-            let flags = flags.map(|flags| flags.split_whitespace().filter(about_counter).map(Into::into).collect());
-            Fact::of(flags, "/proc/cpuinfo has no flags")
-        })
+        let flags = self.cpuinfo_field(&["flags", "Features"]);
+        flags.map(|flags| flags.split_whitespace().filter(about_counter).map(Into::into).collect())
     }
 
     /// Returns the CPUs that this process may use. A captured tree does not contain them.
@@ -164,67 +126,13 @@ impl Host {
         let path = "/sys/devices/system/cpu/online";
         self.read_line(path).and_then(|list| Fact::of(number_list(&list), format!("{path}: not a list of CPUs")))
     }
-}
 
-/// Returns the features that the flags of /proc/cpuinfo and the captured values of CPUID show. Linux sets `nonstop_tsc` and
-/// `constant_tsc` for CPUID's invariant bit.
-fn captured_features(architecture: Architecture, flags: &str, cpuid: CapturedCpuid) -> Features {
-    let has = |name| flags.split_whitespace().any(|flag| flag == name);
-    let mut features = Features::default();
-    features.architecture = architecture;
-    features.rdtscp = has("rdtscp");
-    features.invariant = has("nonstop_tsc") && has("constant_tsc");
-    features.tsc_adjust = has("tsc_adjust");
-    features.hypervisor = has("hypervisor");
-    features.hypervisor_signature = cpuid.hypervisor_signature;
-    features.leaf_15_hz = cpuid.leaf_15_hz;
-    features.leaf_16_hz = cpuid.leaf_16_hz;
-    features.hypervisor_hz = cpuid.hypervisor_hz;
-    features
-}
-
-/// Returns the first value of a field in a file of lines `name: value`, like /proc/cpuinfo.
-pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        (key.trim() == name).then_some(value.trim())
-    })
-}
-
-/// Parses the kernel's list format, like `0-3,8`.
-fn number_list(list: &str) -> Option<Vec<usize>> {
-    // No machine has more CPUs. A longer range is invalid.
-    const MAX: usize = 1 << 16;
-    let mut numbers = Vec::new();
-    for part in list.split(',') {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        let (from, to): (usize, usize) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
-        if from > to || to > MAX || numbers.len() > MAX {
-            return None;
-        }
-        numbers.extend(from..=to);
-    }
-    Some(numbers)
-}
-
-/// The file with the machine's asset tag.
-pub const ASSET_TAG: &str = "/sys/class/dmi/id/chassis_asset_tag";
-/// The asset tag of every Azure machine.
-pub const AZURE_TAG: &str = "7783-7084-3265-9085-8269-3286-77";
-/// gVisor's kernel version, which does not depend on the host.
-pub const GVISOR_VERSION: &str = "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016";
-
-impl Host {
     /// Returns the name of the hypervisor, or "none".
     fn virtualization(&self) -> Fact<String> {
-        if self.is_gvisor() {
-            return Fact::Known("gVisor".into());
-        }
-        if let Fact::Known(guest) = self.sysctl("kern.vm_guest") {
-            return Fact::Known(hypervisor_name(&guest).into());
-        }
-        if let Some((hypervisor, _)) = self.cloud() {
-            return Fact::Known(hypervisor.into());
+        let guest = self.sysctl("kern.vm_guest");
+        let named = self.is_gvisor().then_some("gVisor").or(guest.known().map(|guest| hypervisor_name(guest)));
+        if let Some(name) = named.or(self.cloud().map(|(hypervisor, _)| hypervisor)) {
+            return Fact::Known(name.into());
         }
         // Only this file shows Xen without hardware virtualization.
         let xen = self.read_line("/sys/hypervisor/type").known().is_some_and(|kind| kind == "xen");
@@ -264,7 +172,111 @@ impl Host {
     pub(super) fn is_gvisor(&self) -> bool {
         self.read("/proc/version").known().is_some_and(|text| text.starts_with(GVISOR_VERSION))
     }
+
+    /// Returns the kernel's state of NTP, or the state in a captured tree.
+    pub fn ntp(&self) -> Fact<Ntp> {
+        if self.is_live() { Host::own_ntp() } else { self.captured_json("ntp") }
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn own_ntp() -> Fact<Ntp> {
+        // SAFETY: an all-zero timex is valid. modes = 0 reads the state and changes nothing.
+        let mut timex: libc::timex = unsafe { std::mem::zeroed() };
+        // SAFETY: `timex` is writable.
+        match unsafe { libc::adjtimex(&mut timex) } {
+            -1 => Fact::unavailable(reason(&std::io::Error::last_os_error())),
+            state => Fact::Known(Ntp {
+                synchronized: is_synchronized(state, timex.status, timex.maxerror),
+                frequency_ppm: frequency_ppm(timex.freq as f64, timex.tick as f64),
+            }),
+        }
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    fn own_ntp() -> Fact<Ntp> {
+        Fact::unavailable("available only on Linux")
+    }
 }
+
+/// The names of these parameters, without `=` and the value. Other parameters are neither used nor captured, because a
+/// command line can contain addresses and keys.
+const ABOUT_CLOCKS: &str = "clocksource tsc notsc clock hpet nohpet acpi_pm acpi_pm_good pmtmr lpj no-kvmclock no-kvmclock-vsyscall \
+    no-steal-acc nohz nohz_full highres idle intel_idle.max_cstate processor.max_cstate xen_timer_slop \
+    tsc_early_khz clocksource.verify_n_cpus clocksource.max_cswd_read_retries";
+
+/// Returns the boot parameters in a command line that concern clocks.
+pub fn parameters_about_clocks(line: &str) -> Vec<String> {
+    let name = |word: &str| word.split('=').next().unwrap_or_default().to_string();
+    let words = line.split_whitespace().filter(|word| ABOUT_CLOCKS.split(' ').any(|known| known == name(word)));
+    words.map(String::from).collect()
+}
+
+/// Values from CPUID that /proc/cpuinfo does not contain. A captured tree has them in an extra file.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CapturedCpuid {
+    pub hypervisor_signature: Option<String>,
+    pub leaf_15_hz: Option<f64>,
+    pub leaf_16_hz: Option<f64>,
+    pub hypervisor_hz: Option<f64>,
+}
+
+impl CapturedCpuid {
+    pub fn of(features: &Features) -> CapturedCpuid {
+        let &Features { leaf_15_hz, leaf_16_hz, hypervisor_hz, .. } = features;
+        let hypervisor_signature = features.hypervisor_signature.clone();
+        CapturedCpuid { hypervisor_signature, leaf_15_hz, leaf_16_hz, hypervisor_hz }
+    }
+}
+
+/// The CPU flags about the counter.
+const COUNTER_FLAGS: &str =
+    "tsc rdtscp constant_tsc nonstop_tsc nonstop_tsc_s3 tsc_known_freq tsc_reliable tsc_adjust hypervisor";
+
+/// Returns the features that the flags of /proc/cpuinfo and the captured values of CPUID show. Linux sets `nonstop_tsc` and
+/// `constant_tsc` for CPUID's invariant bit.
+fn captured_features(architecture: Architecture, flags: &str, cpuid: CapturedCpuid) -> Features {
+    let has = |name| flags.split_whitespace().any(|flag| flag == name);
+    let mut features = Features::default();
+    features.architecture = architecture;
+    features.rdtscp = has("rdtscp");
+    features.invariant = has("nonstop_tsc") && has("constant_tsc");
+    features.tsc_adjust = has("tsc_adjust");
+    features.hypervisor = has("hypervisor");
+    features.hypervisor_signature = cpuid.hypervisor_signature;
+    features.leaf_15_hz = cpuid.leaf_15_hz;
+    features.leaf_16_hz = cpuid.leaf_16_hz;
+    features.hypervisor_hz = cpuid.hypervisor_hz;
+    features
+}
+
+/// Returns the first value of a field in a file of lines `name: value`, like /proc/cpuinfo.
+pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then_some(value.trim())
+    })
+}
+
+/// Parses the kernel's list format, like `0-3,8`.
+fn number_list(list: &str) -> Option<Vec<usize>> {
+    // No machine has more CPUs. A longer list is invalid.
+    const MAX: usize = 1 << 16;
+    let range = |part: &str| {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let (from, to): (usize, usize) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+        (from <= to && to <= MAX).then_some(from..=to)
+    };
+    let ranges: Vec<_> = list.split(',').take(MAX).map(range).collect::<Option<_>>()?;
+    Some(ranges.into_iter().flatten().take(MAX).collect())
+}
+
+/// The file with the machine's asset tag.
+pub const ASSET_TAG: &str = "/sys/class/dmi/id/chassis_asset_tag";
+/// The asset tag of every Azure machine.
+pub const AZURE_TAG: &str = "7783-7084-3265-9085-8269-3286-77";
+/// gVisor's kernel version, which does not depend on the host.
+pub const GVISOR_VERSION: &str = "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016";
 
 /// Returns the hypervisor's name for a signature of CPUID leaf 0x40000000, or for FreeBSD's name. Unknown signatures
 /// are returned unchanged.
@@ -300,32 +312,6 @@ fn is_synchronized(state: i32, status: i32, max_error_us: libc::c_long) -> bool 
     /// The error of a clock that no service has set for 9 hours (NTP_PHASE_LIMIT in Linux's kernel/time/ntp.c).
     const UNKNOWN_ERROR_US: libc::c_long = 16_000_000;
     (state != libc::TIME_ERROR && status & libc::STA_UNSYNC == 0) || max_error_us < UNKNOWN_ERROR_US
-}
-
-impl Host {
-    /// Returns the kernel's state of NTP, or the state in a captured tree.
-    pub fn ntp(&self) -> Fact<Ntp> {
-        if self.is_live() { Host::own_ntp() } else { self.captured_json("ntp") }
-    }
-
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    fn own_ntp() -> Fact<Ntp> {
-        // SAFETY: an all-zero timex is valid. modes = 0 reads the state and changes nothing.
-        let mut timex: libc::timex = unsafe { std::mem::zeroed() };
-        // SAFETY: `timex` is writable.
-        match unsafe { libc::adjtimex(&mut timex) } {
-            -1 => Fact::unavailable(reason(&std::io::Error::last_os_error())),
-            state => Fact::Known(Ntp {
-                synchronized: is_synchronized(state, timex.status, timex.maxerror),
-                frequency_ppm: frequency_ppm(timex.freq as f64, timex.tick as f64),
-            }),
-        }
-    }
-
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    fn own_ntp() -> Fact<Ntp> {
-        Fact::unavailable("available only on Linux")
-    }
 }
 
 /// Returns the counters of the machine and of this thread since their start. See [`activity_since`].
@@ -395,8 +381,7 @@ pub fn own_use(host: &Host, running_s: f64) -> OwnUse {
 /// Returns the resident memory in bytes, from a line like `VmRSS:   12345 kB`.
 fn memory(host: &Host) -> Option<u64> {
     let status = host.read("/proc/self/status");
-    let resident = status.known()?.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    Some(resident.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+    Some(field(status.known()?, "VmRSS")?.strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
 #[cfg(test)]

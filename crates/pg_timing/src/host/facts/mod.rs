@@ -10,10 +10,10 @@ pub use machine::{activity_since, counters, own_use, parameters_about_clocks};
 
 use crate::human::reason;
 use crate::json::possible;
-use crate::report::{Clocksource, Fact};
+use crate::report::*;
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use timing_clock::ClockSources;
 
 /// A machine, or the captured tree of a machine.
@@ -104,17 +104,18 @@ impl Host {
     /// Returns the current and the available clock sources. In a tree of FreeBSD, these are the timecounters that the
     /// kernel can select.
     pub fn clocksource(&self) -> Clocksource {
-        let named = |place: &str, name: Fact<String>| {
-            let not_a_name = format!("{place}: not the name of a clock source");
-            name.and_then(|name| Fact::of(is_name(&name).then_some(name), not_a_name))
+        let (place, current, available) = match self.timecounters() {
+            Fact::Known(choice) => {
+                (TIMECOUNTER, self.sysctl(TIMECOUNTER), Fact::Known(selectable_timecounters(choice)))
+            }
+            Fact::Unavailable { .. } => {
+                let names = self.read_line(AVAILABLE_CLOCKSOURCE);
+                let names = names.map(|names| usable_names(names.split_whitespace().map(String::from)));
+                (CURRENT_CLOCKSOURCE, self.read_line(CURRENT_CLOCKSOURCE), names)
+            }
         };
-        if let Fact::Known(choice) = self.timecounters() {
-            let available = Fact::Known(selectable_timecounters(choice));
-            return Clocksource { current: named(TIMECOUNTER, self.sysctl(TIMECOUNTER)), available, before: None };
-        }
-        let names = self.read_line(AVAILABLE_CLOCKSOURCE);
-        let available = names.map(|names| usable_names(names.split_whitespace().map(String::from)));
-        let current = named(CURRENT_CLOCKSOURCE, self.read_line(CURRENT_CLOCKSOURCE));
+        let not_a_name = format!("{place}: not the name of a clock source");
+        let current = current.and_then(|name| Fact::of(is_name(&name).then_some(name), not_a_name));
         Clocksource { current, available, before: None }
     }
 
@@ -159,9 +160,8 @@ impl Clocksource {
 
 /// FreeBSD's name of the setting.
 const TIMECOUNTER: &str = "kern.timecounter.hardware";
-/// Linux allows 31 characters.
-const MAX_LENGTH: usize = 64;
-const MAX_NAMES: usize = 64;
+/// The most names, and the most characters of a name. Linux allows 31 characters, and a kernel has fewer than ten names.
+const MOST: usize = 64;
 
 /// Returns the names of the timecounters that FreeBSD's kernel can select, best first. It never selects one with a negative
 /// quality.
@@ -172,12 +172,12 @@ pub fn selectable_timecounters(mut timecounters: Vec<(i64, String)>) -> Vec<Stri
 
 /// Returns the names that can be the name of a clock source. A kernel has fewer than ten.
 fn usable_names(names: impl Iterator<Item = String>) -> Vec<String> {
-    names.filter(|name| is_name(name)).take(MAX_NAMES).collect()
+    names.filter(|name| is_name(name)).take(MOST).collect()
 }
 
 /// Returns whether this can be the name of a clock source. Names appear in commands that users paste into a shell.
-fn is_name(name: &str) -> bool {
-    (1..=MAX_LENGTH).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-. ".contains(c))
+pub fn is_name(name: &str) -> bool {
+    (1..=MOST).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-. ".contains(c))
 }
 
 #[cfg(test)]

@@ -29,9 +29,8 @@ impl KernelClockLog {
         let event = Event::last(self.this_boot());
         let first = event.0.first()?;
         let has = |kind: Kind| event.0.iter().any(|message| message.kind == kind);
-        let text = |name: &str| event.0.iter().find_map(|message| message.fields.text(name)).map(String::from);
-        let watchdog = text("watchdog").unwrap_or_else(|| "its watchdog".into());
-        let reason = text("reason");
+        let text = |name: &str| event.0.iter().find_map(|message| message.fields.text(name));
+        let (watchdog, reason) = (text("watchdog").unwrap_or("its watchdog"), text("reason"));
         let mut doubt = None;
         let because = if has(Kind::ReadBack) {
             doubt = Some("a slow comparison points to a busy machine or a slow watchdog rather than to the TSC".into());
@@ -43,10 +42,10 @@ impl KernelClockLog {
         } else if has(Kind::CpuSkew) {
             "it differs between CPUs".into()
         } else if event.0.iter().any(|message| !matches!(message.kind, Kind::Unstable | Kind::UnstableAfterBoot)) {
-            let compared = event.compare(self, &watchdog, &mut doubt);
+            let compared = event.compare(self, watchdog, &mut doubt);
             compared.unwrap_or_else(|| format!("it differed too much from {watchdog}"))
         } else {
-            reason.as_ref().map_or("of a reason that the log does not show".into(), |reason| format!("of \"{reason}\""))
+            reason.map_or("of a reason that the log does not show".into(), |reason| format!("of \"{reason}\""))
         };
         Some(Demoted {
             when: match (first.shown.seconds, &first.shown.stamp) {
@@ -58,10 +57,19 @@ impl KernelClockLog {
             // The kernel compares the CPUs when it starts them. The watchdog can report at any time.
             at_boot: first.shown.seconds.map_or(has(Kind::Warp), |seconds| seconds < AT_BOOT_S),
             cpu: event.0.iter().find_map(|message| message.fields.number("cpu")),
-            reason,
+            reason: reason.map(String::from),
             because,
             doubt,
         })
+    }
+}
+
+impl Demoted {
+    /// Returns when, where and why: ` 7823 s after boot on CPU 2, because it went back`.
+    pub fn how(&self) -> String {
+        let when = self.when.as_ref().map(|when| format!(" {when}")).unwrap_or_default();
+        let cpu = self.cpu.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
+        format!("{when}{cpu}, because {}", self.because)
     }
 }
 
@@ -93,10 +101,8 @@ impl<'a> Event<'a> {
     /// Returns what the counters of the TSC and its watchdog show, if the log has enough of them.
     fn compare(&self, log: &KernelClockLog, watchdog: &str, doubt: &mut Option<String>) -> Option<String> {
         // The mask gives the sign: a counter that went back was written, whatever difference the kernel printed.
-        let ticks = self.ticks(Kind::SourceReading).map(|(ticks, mask)| match ticks > mask / 2 {
-            true => ticks as f64 - mask as f64 - 1.0,
-            false => ticks as f64,
-        });
+        let signed = |(ticks, mask)| ticks as f64 - if ticks > mask / 2 { mask as f64 + 1.0 } else { 0.0 };
+        let ticks = self.ticks(Kind::SourceReading).map(signed);
         let counted_ns = ticks.zip(log.mhz(TSC_RATES)).map(|(ticks, mhz)| ticks * 1e3 / mhz);
         let printed: Option<i64> = self.number(Kind::SourceReading, "nsec");
         let skew: Option<i64> = self.number(Kind::Difference, "skew_ns");
@@ -117,22 +123,19 @@ impl<'a> Event<'a> {
         if let Some(times) = self.overflows(log, watchdog, tsc_ns - shortest) {
             let range = if times == 1.0 { "the range".into() } else { format!("{times} times the range") };
             *doubt = Some(format!(
-                "the difference is {range} of {watchdog}'s counter: the machine was paused, and {watchdog} overflowed"
+                "the difference is {range} of {watchdog}'s counter, which overflowed in a pause of the machine"
             ));
         } else if shortest > PAUSED_NS && tsc_ns > PAUSED_NS && !is_jump {
+            let (tsc, watchdog_counted) = (duration(tsc_ns), duration(shortest));
             *doubt = Some(format!(
-                "the TSC counted {} and {watchdog} {} between two checks, which are half a second apart: the machine was paused",
-                duration(tsc_ns),
-                duration(shortest)
+                "the machine was paused between two checks: the TSC counted {tsc}, and {watchdog} {watchdog_counted}"
             ));
         }
         let (least, most) = if shortest < longest { ("at least ", "at most ") } else { ("", "") };
         if is_jump && doubt.is_none() {
-            return Some(format!(
-                "it jumped ahead of {watchdog} by {least}{} in {most}{}, as after a pause or a write to the TSC",
-                duration(tsc_ns - longest),
-                duration(longest)
-            ));
+            let by = duration(tsc_ns - longest);
+            let why = "as after a pause or a write to the TSC";
+            return Some(format!("it jumped ahead of {watchdog} by {least}{by} in {most}{}, {why}", duration(longest)));
         }
         let (verb, by) = match tsc_ns {
             ns if ns > longest => ("gained", ns - longest),

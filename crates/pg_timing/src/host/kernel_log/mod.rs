@@ -85,20 +85,14 @@ pub fn parse(text: &str) -> KernelClockLog {
 /// Returns a log in JSON as the lines that dmesg prints: records of journalctl and dmesg, and texts of any other program that
 /// exports logs. Another text is returned as it is.
 fn as_lines(text: &str) -> Cow<'_, str> {
-    // journalctl -o json-seq, and json-sse
-    let marked = |text: &str| text.starts_with('\u{1e}') || text.starts_with("data: {");
     let text = text.trim_start_matches('\u{feff}').trim_start();
-    let text = match text.lines().any(marked) {
-        true => Cow::Owned(text.replace('\u{1e}', "").replace("data: {", "{")),
-        false => Cow::Borrowed(text),
-    };
     // A line of dmesg begins with a bracket, too.
     let is_list = text.strip_prefix('[').is_some_and(|list| list.trim_start().starts_with(['{', '"', '[']));
     if !is_list && !text.starts_with(['{', '"']) {
-        return text;
+        return text.into();
     }
     let mut lines = String::new();
-    let mut values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let mut read = 0;
     while let Some(Ok(value)) = values.next() {
         read = values.byte_offset();
@@ -117,25 +111,26 @@ fn add(value: Value, lines: &mut String) {
     match value {
         Value::String(text) => text.lines().for_each(|line| lines.extend([line, "\n"])),
         Value::Array(values) => values.into_iter().for_each(|value| add(value, lines)),
-        // The program that wrote a message, and how the journal got it: a program cannot write the second field. A name is null
-        // if it is long, and a list if there are several.
-        Value::Object(fields)
-            if ["SYSLOG_IDENTIFIER", "_TRANSPORT"]
-                .iter()
-                .any(|key| fields.get(*key).is_some_and(|name| name != "kernel")) => {}
-        Value::Object(fields) => match ["MESSAGE", "msg"].iter().find_map(|key| fields.get(*key)) {
+        Value::Object(fields) if is_of_another_program(&fields) => {}
+        Value::Object(fields) => match fields.get("MESSAGE").or(fields.get("msg")) {
             Some(message) => {
                 let message = message.as_str().and_then(|message| message.lines().next()).unwrap_or("");
                 let time = seconds(&fields).map(|seconds| format!("[{seconds:.6}] ")).unwrap_or_default();
                 lines.extend([&time, message, "\n"]);
             }
-            None => fields
-                .into_iter()
-                .filter(|(key, _)| !QUOTES.contains(&key.as_str()))
-                .for_each(|(_, value)| add(value, lines)),
+            None => {
+                let own = fields.into_iter().filter(|(key, _)| !QUOTES.contains(&key.as_str()));
+                own.for_each(|(_, value)| add(value, lines));
+            }
         },
         _ => {}
     }
+}
+
+/// Returns whether a record of the journal has another program's name, or did not come from the kernel: a program cannot write
+/// the second field. A name is null if it is long, and a list if there are several.
+fn is_of_another_program(record: &Map<String, Value>) -> bool {
+    ["SYSLOG_IDENTIFIER", "_TRANSPORT"].iter().any(|key| record.get(*key).is_some_and(|name| name != "kernel"))
 }
 
 /// Returns the seconds since boot in a record: of journalctl in microseconds, the kernel's time or the one at which the journal
@@ -157,31 +152,30 @@ fn message(line: &str) -> Option<Message> {
     if line.len() > MAX_LINE {
         return None;
     }
-    let (row, found) = table::message(line)?;
-    let frame = frame::of(&line[..found.start])?;
+    let (row, start, fields) = table::message(line)?;
+    let &table::Row(kind, level, ..) = row;
+    let frame = frame::of(&line[..start])?;
     let text = line[frame.begin..].trim_end();
-    let text = match row.kind {
+    let text = match kind {
         // The rest of the line names the person who built the kernel.
         Kind::Boot => text.split(" (").next().unwrap_or("").to_string(),
-        Kind::CommandLine => command_line(found.fields.text("line")?)?,
+        // Other parameters can contain addresses and keys.
+        Kind::CommandLine => match parameters_about_clocks(fields.text("line")?) {
+            none if none.is_empty() => return None,
+            parameters => format!("Kernel command line: {}", parameters.join(" ")),
+        },
         _ => text.to_string(),
     };
     let shown = KernelMessage {
         seconds: frame.seconds,
         stamp: frame.stamp,
         text: text.replace('\t', " ").chars().filter(|c| !c.is_control()).collect(),
-        meaning: row.meaning(&found.fields).into(),
-        level: row.level,
+        meaning: row.meaning(&fields).into(),
+        level,
         times: 1,
         last_seconds: None,
     };
-    Some(Message { kind: row.kind, fields: found.fields, shown })
-}
-
-/// Returns the boot parameters about clocks, if there are any. Others can contain addresses and keys.
-fn command_line(line: &str) -> Option<String> {
-    let words = parameters_about_clocks(line);
-    (!words.is_empty()).then(|| format!("Kernel command line: {}", words.join(" ")))
+    Some(Message { kind, fields, shown })
 }
 
 impl KernelClockLog {
@@ -223,14 +217,10 @@ impl KernelClockLog {
     /// "WALL ... GTOD" names the timer of the tick, and then the one that gettimeofday reads. Without GTOD, older
     /// kernels name only the timer of the tick.
     pub fn old_clocksource(&self) -> Option<&'static str> {
+        const TIMERS: [(&str, &str); 4] = [("TSC", "tsc"), ("HPET", "hpet"), ("PM", "acpi_pm"), ("PIT", "pit")];
         self.field(Kind::OldTimer, "wall")?;
-        match self.field(Kind::OldTimer, "timer")? {
-            "PIT/TSC" | "HPET/TSC" => Some("tsc"),
-            "HPET" | "PIT/HPET" => Some("hpet"),
-            "PM" => Some("acpi_pm"),
-            "PIT" => Some("pit"),
-            _ => None,
-        }
+        let timer = self.field(Kind::OldTimer, "timer")?.rsplit('/').next()?;
+        TIMERS.iter().find(|(old, _)| *old == timer).map(|(_, name)| *name)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The kernel's messages about clocks: how each begins, what it is, and what it means.
 
-use crate::host::pattern::{Fields, Match, find};
+use crate::host::pattern::{Fields, find};
 use crate::report::{MessageLevel as Level, is_cut_name};
 
 /// The kind of a message.
@@ -56,14 +56,9 @@ pub enum Kind {
 /// Rates of the TSC that the kernel uses.
 pub const TSC_RATES: &[Kind] = &[Kind::CpuRate, Kind::TscRate, Kind::RefinedRate, Kind::HypervisorRate];
 
-/// One wording of a message.
-pub struct Row {
-    pub kind: Kind,
-    pub level: Level,
-    pub pattern: &'static str,
-    /// what it means; empty if the message only carries figures
-    pub meaning: &'static str,
-}
+/// One wording of a message: its kind, its level, its pattern, and what it means. The meaning is empty if the message only
+/// carries figures. Kernels before Linux 4.5 print no prefix `clocksource:`, so no pattern contains one.
+pub struct Row(pub Kind, pub Level, pub &'static str, pub &'static str);
 
 const UNTIL_BOOT: &str = "the kernel stops using it until the next boot";
 const SKIPPED: &str = "harmless: reading the watchdog took too long, so the kernel skips this check and keeps the clock source; in \
@@ -73,84 +68,79 @@ const FIRMWARE: &str = "the firmware changed a CPU's TSC, and the kernel correct
 const TIMECOUNTER: &str = "a clock source; FreeBSD selects the one with the highest quality, and none below 0";
 const OLD_TIMER: &str = "an old Linux without a list of clock sources: its clock uses these timers";
 
-/// Returns a row. Kernels before Linux 4.5 print no prefix `clocksource:`, so no pattern contains one.
-const fn row(kind: Kind, level: Level, pattern: &'static str, meaning: &'static str) -> Row {
-    Row { kind, level, pattern, meaning }
-}
-
 /// Every wording, Linux 2.6 to 7.1 and FreeBSD. A longer wording comes before a shorter one.
 #[rustfmt::skip]
 pub const TABLE: &[Row] = {
     use Kind::*;
     use Level::*;
     &[
-        row(Boot, Detail, "Linux version {version} ", ""),
-        row(CommandLine, Detail, "Kernel command line: {*line}", ""),
-        row(CommandLine, Detail, "Command line: {*line}", ""),
-        row(Cpus, Detail, "Brought up {#nodes} node, {#cpus} CPU", ""),
-        row(Cpus, Detail, "Brought up {#nodes} nodes, {#cpus} CPU", ""),
-        row(TscRate, Detail, "Detected {.mhz} MHz TSC", "the TSC's rate"),
-        row(CpuRate, Detail, "Detected {.mhz} MHz processor", "the TSC's rate, unless another one follows"),
-        row(RefinedRate, Detail, "Refined TSC clocksource calibration: {.mhz} MHz", "the TSC's exact rate"),
-        row(RecalibratedRate, Note, "TSC freq recalibrated by [{by}]: {.mhz} MHz", "the TSC's rate by another timer; the kernel does not use it"),
-        row(Other, Detail, "Previous calibrated TSC freq: {.mhz} MHz", "the TSC's rate that the kernel uses"),
-        row(HypervisorRate, Detail, "TSC freq read from hypervisor : {.mhz} MHz", "the TSC's rate according to the hypervisor"),
-        row(Other, Detail, "cp15 timer(s) running at {.mhz}MHz", "the counter's rate"),
-        row(Other, Detail, "cp15 and mmio timer(s) running at {.mhz}MHz", "the counter's rate"),
-        row(HpetRate, Detail, "hpet0: {#count} comparators, {#bits}-bit {.mhz} MHz counter", ""),
-        row(Other, Note, "Warning: TSC freq calibrated by", "the claimed and the measured rate of the TSC differ: one of them is wrong"),
-        row(Registered, Detail, "clocksource: {source}: mask: {mask} max_cycles: {cycles}, max_idle_ns: {#idle_ns} ns", ""),
-        row(Registered, Detail, "clocksource {source}: mask: {mask} max_cycles: {cycles}, max_idle_ns: {#idle_ns} ns", ""),
-        row(Switched, Detail, "Switched to clocksource {source}", SELECTED),
-        row(Switched, Detail, "Switching to clocksource {source}", SELECTED),
-        row(Switched, Detail, "Time: {source} clocksource has been installed", SELECTED),
-        row(Switched, Note, "kern.timecounter.hardware: {from} -> {source}", "the switch worked; a restart undoes it, unless /etc/sysctl.conf has the setting"),
-        row(Current, Note, "kern.timecounter.hardware: {*source}", "FreeBSD's current clock source"),
+        Row(Boot, Detail, "Linux version {version} ", ""),
+        Row(CommandLine, Detail, "Kernel command line: {*line}", ""),
+        Row(CommandLine, Detail, "Command line: {*line}", ""),
+        Row(Cpus, Detail, "Brought up {#nodes} node, {#cpus} CPU", ""),
+        Row(Cpus, Detail, "Brought up {#nodes} nodes, {#cpus} CPU", ""),
+        Row(TscRate, Detail, "Detected {.mhz} MHz TSC", "the TSC's rate"),
+        Row(CpuRate, Detail, "Detected {.mhz} MHz processor", "the TSC's rate, unless another one follows"),
+        Row(RefinedRate, Detail, "Refined TSC clocksource calibration: {.mhz} MHz", "the TSC's exact rate"),
+        Row(RecalibratedRate, Note, "TSC freq recalibrated by [{by}]: {.mhz} MHz", "the TSC's rate by another timer; the kernel does not use it"),
+        Row(Other, Detail, "Previous calibrated TSC freq: {.mhz} MHz", "the TSC's rate that the kernel uses"),
+        Row(HypervisorRate, Detail, "TSC freq read from hypervisor : {.mhz} MHz", "the TSC's rate according to the hypervisor"),
+        Row(Other, Detail, "cp15 timer(s) running at {.mhz}MHz", "the counter's rate"),
+        Row(Other, Detail, "cp15 and mmio timer(s) running at {.mhz}MHz", "the counter's rate"),
+        Row(HpetRate, Detail, "hpet0: {#count} comparators, {#bits}-bit {.mhz} MHz counter", ""),
+        Row(Other, Note, "Warning: TSC freq calibrated by", "the claimed and the measured rate of the TSC differ: one of them is wrong"),
+        Row(Registered, Detail, "clocksource: {source}: mask: {mask} max_cycles: {cycles}, max_idle_ns: {#idle_ns} ns", ""),
+        Row(Registered, Detail, "clocksource {source}: mask: {mask} max_cycles: {cycles}, max_idle_ns: {#idle_ns} ns", ""),
+        Row(Switched, Detail, "Switched to clocksource {source}", SELECTED),
+        Row(Switched, Detail, "Switching to clocksource {source}", SELECTED),
+        Row(Switched, Detail, "Time: {source} clocksource has been installed", SELECTED),
+        Row(Switched, Note, "kern.timecounter.hardware: {from} -> {source}", "the switch worked; a restart undoes it, unless /etc/sysctl.conf has the setting"),
+        Row(Current, Note, "kern.timecounter.hardware: {*source}", "FreeBSD's current clock source"),
         // Linux prints this if the watchdog found a fault of another clock source than the current one.
-        row(Current, Detail, "'{source}' (not '{marked}') is current clocksource", ""),
-        row(Other, Detail, "Override clocksource {source} is not currently HRT", "the requested clock source must be verified first"),
-        row(Refused, Note, "Override clocksource {source} is unstable and not HRT", "the kernel refuses the requested clock source: it is marked unstable"),
-        row(Refused, Note, "Override clocksource {source} is not HRT", "the kernel refuses the requested clock source: it may be too coarse"),
-        row(Skew, Fault, "timekeeping watchdog on CPU{#cpu}: Marking clocksource '{source}' as unstable", UNTIL_BOOT),
-        row(Skew, Fault, "timekeeping watchdog: Marking clocksource '{source}' as unstable", UNTIL_BOOT),
-        row(Skew, Fault, "Clocksource {source} unstable (delta = {#skew_ns} ns", UNTIL_BOOT),
-        row(Skew, Fault, "Marking clocksource {source} unstable due to frequency skew", UNTIL_BOOT),
-        row(CpuSkew, Fault, "Marking clocksource {source} unstable due to inter CPU skew", UNTIL_BOOT),
-        row(WatchdogReading, Detail, "'{watchdog}' wd_nsec: {#nsec} wd_now: {now} wd_last: {last} mask: {mask}", ""),
-        row(WatchdogReading, Detail, "'{watchdog}' wd_now: {now} wd_last: {last} mask: {mask}", ""),
-        row(WatchdogReading, Detail, "Watchdog {watchdog} interval: {#nsec}ns", ""),
-        row(SourceReading, Detail, "'{source}' cs_nsec: {#nsec} cs_now: {now} cs_last: {last} mask: {mask}", ""),
-        row(SourceReading, Detail, "'{source}' cs_now: {now} cs_last: {last} mask: {mask}", ""),
-        row(SourceReading, Detail, "Clocksource {source} interval: {#nsec}ns", ""),
-        row(Difference, Detail, "Clocksource '{source}' skewed {#skew_ns} ns ({#ms} ms) over watchdog '{watchdog}' interval of {#interval_ns} ns", ""),
-        row(ReadBack, Fault, "timekeeping watchdog on CPU{#cpu}: wd-{source}-wd excessive read-back delay of {#delay_ns}ns", UNTIL_BOOT),
-        row(ReadBack, Fault, "timekeeping watchdog on CPU{#cpu}: wd-{source}-wd read-back delay of {#delay_ns}ns, attempt", UNTIL_BOOT),
-        row(Other, Note, "timekeeping watchdog on CPU{#cpu}: {watchdog} wd-wd read-back delay of {#delay_ns}ns", SKIPPED),
-        row(ReadBack, Fault, "timekeeping watchdog on CPU{#cpu}: {watchdog} read-back delay of {#delay_ns}ns, attempt", UNTIL_BOOT),
-        row(Other, Note, "wd-{source}-wd read-back delay of {#delay_ns}ns, clock-skew test skipped", SKIPPED),
-        row(Other, Note, "timekeeping watchdog on CPU{#cpu}: {watchdog} retried {#times} times before success", "harmless: the watchdog was read again, because the first reading took too long"),
-        row(Other, Note, "Long readout interval, skipping watchdog check", "harmless: the machine was busy or paused, so the kernel skips this check"),
-        row(Other, Note, "Watchdog {watchdog} read timed out", SKIPPED),
-        row(Other, Note, "Watchdog remote CPU {#cpu} read timed out", SKIPPED),
-        row(Other, Fault, "CPUs {cpus} ahead of CPU {#cpu} for clocksource", "the clock source differs between these CPUs"),
-        row(Other, Fault, "CPUs {cpus} behind CPU {#cpu} for clocksource", "the clock source differs between these CPUs"),
-        row(Unstable, Fault, "Marking TSC unstable due to {*reason}", UNTIL_BOOT),
-        row(Unstable, Fault, "Marking clocksource {source} unstable due to {*reason}", UNTIL_BOOT),
-        row(UnstableAfterBoot, Fault, "TSC found unstable after boot", UNTIL_BOOT),
-        row(Warp, Fault, "Measured {#cycles} cycles TSC warp between CPUs", "the TSC goes back from one CPU to another"),
-        row(Warp, Fault, "TSC warped randomly between CPUs", "the TSC goes back between CPUs in both directions"),
-        row(Other, Note, "TSC ADJUST compensate: CPU{#cpu} observed {#cycles} warp", "the TSC of this CPU was behind, and the kernel corrected it"),
-        row(FirmwareBug, Note, "TSC ADJUST differs", FIRMWARE),
-        row(FirmwareBug, Note, "TSC ADJUST: CPU{#cpu}: {#found} force to 0", FIRMWARE),
-        row(Other, Detail, "Skipped synchronization checks as TSC is reliable", "the kernel did not compare the CPUs"),
-        row(Other, Detail, "kvm-clock: Using msrs", "KVM offers its clock"),
-        row(OldTimer, Note, "time.c: Using {.mhz} MHz WALL {wall} GTOD {timer} timer", OLD_TIMER),
-        row(OldTimer, Note, "time.c: Using {.mhz} MHz {timer} timer", OLD_TIMER),
-        row(Timecounter, Note, "Timecounter \"{name}\" frequency {#hz} Hz quality {quality}", TIMECOUNTER),
-        row(Other, Detail, "PM: suspend entry", "the machine goes to sleep"),
-        row(Other, Detail, "Timekeeping suspended for {.seconds} seconds", "the machine slept that long"),
-        row(Other, Detail, "PM: suspend exit", "the machine woke up"),
-        row(Other, Note, "random: crng reseeded due to virtual machine fork", "the virtual machine was restored or cloned: its TSC may have been set"),
+        Row(Current, Detail, "'{source}' (not '{marked}') is current clocksource", ""),
+        Row(Other, Detail, "Override clocksource {source} is not currently HRT", "the requested clock source must be verified first"),
+        Row(Refused, Note, "Override clocksource {source} is unstable and not HRT", "the kernel refuses the requested clock source: it is marked unstable"),
+        Row(Refused, Note, "Override clocksource {source} is not HRT", "the kernel refuses the requested clock source: it may be too coarse"),
+        Row(Skew, Fault, "timekeeping watchdog on CPU{#cpu}: Marking clocksource '{source}' as unstable", UNTIL_BOOT),
+        Row(Skew, Fault, "timekeeping watchdog: Marking clocksource '{source}' as unstable", UNTIL_BOOT),
+        Row(Skew, Fault, "Clocksource {source} unstable (delta = {#skew_ns} ns", UNTIL_BOOT),
+        Row(Skew, Fault, "Marking clocksource {source} unstable due to frequency skew", UNTIL_BOOT),
+        Row(CpuSkew, Fault, "Marking clocksource {source} unstable due to inter CPU skew", UNTIL_BOOT),
+        Row(WatchdogReading, Detail, "'{watchdog}' wd_nsec: {#nsec} wd_now: {now} wd_last: {last} mask: {mask}", ""),
+        Row(WatchdogReading, Detail, "'{watchdog}' wd_now: {now} wd_last: {last} mask: {mask}", ""),
+        Row(WatchdogReading, Detail, "Watchdog {watchdog} interval: {#nsec}ns", ""),
+        Row(SourceReading, Detail, "'{source}' cs_nsec: {#nsec} cs_now: {now} cs_last: {last} mask: {mask}", ""),
+        Row(SourceReading, Detail, "'{source}' cs_now: {now} cs_last: {last} mask: {mask}", ""),
+        Row(SourceReading, Detail, "Clocksource {source} interval: {#nsec}ns", ""),
+        Row(Difference, Detail, "Clocksource '{source}' skewed {#skew_ns} ns ({#ms} ms) over watchdog '{watchdog}' interval of {#interval_ns} ns", ""),
+        Row(ReadBack, Fault, "timekeeping watchdog on CPU{#cpu}: wd-{source}-wd excessive read-back delay of {#delay_ns}ns", UNTIL_BOOT),
+        Row(ReadBack, Fault, "timekeeping watchdog on CPU{#cpu}: wd-{source}-wd read-back delay of {#delay_ns}ns, attempt", UNTIL_BOOT),
+        Row(Other, Note, "timekeeping watchdog on CPU{#cpu}: {watchdog} wd-wd read-back delay of {#delay_ns}ns", SKIPPED),
+        Row(ReadBack, Fault, "timekeeping watchdog on CPU{#cpu}: {watchdog} read-back delay of {#delay_ns}ns, attempt", UNTIL_BOOT),
+        Row(Other, Note, "wd-{source}-wd read-back delay of {#delay_ns}ns, clock-skew test skipped", SKIPPED),
+        Row(Other, Note, "timekeeping watchdog on CPU{#cpu}: {watchdog} retried {#times} times before success", "harmless: the watchdog was read again, because the first reading took too long"),
+        Row(Other, Note, "Long readout interval, skipping watchdog check", "harmless: the machine was busy or paused, so the kernel skips this check"),
+        Row(Other, Note, "Watchdog {watchdog} read timed out", SKIPPED),
+        Row(Other, Note, "Watchdog remote CPU {#cpu} read timed out", SKIPPED),
+        Row(Other, Fault, "CPUs {cpus} ahead of CPU {#cpu} for clocksource", "the clock source differs between these CPUs"),
+        Row(Other, Fault, "CPUs {cpus} behind CPU {#cpu} for clocksource", "the clock source differs between these CPUs"),
+        Row(Unstable, Fault, "Marking TSC unstable due to {*reason}", UNTIL_BOOT),
+        Row(Unstable, Fault, "Marking clocksource {source} unstable due to {*reason}", UNTIL_BOOT),
+        Row(UnstableAfterBoot, Fault, "TSC found unstable after boot", UNTIL_BOOT),
+        Row(Warp, Fault, "Measured {#cycles} cycles TSC warp between CPUs", "the TSC goes back from one CPU to another"),
+        Row(Warp, Fault, "TSC warped randomly between CPUs", "the TSC goes back between CPUs in both directions"),
+        Row(Other, Note, "TSC ADJUST compensate: CPU{#cpu} observed {#cycles} warp", "the TSC of this CPU was behind, and the kernel corrected it"),
+        Row(FirmwareBug, Note, "TSC ADJUST differs", FIRMWARE),
+        Row(FirmwareBug, Note, "TSC ADJUST: CPU{#cpu}: {#found} force to 0", FIRMWARE),
+        Row(Other, Detail, "Skipped synchronization checks as TSC is reliable", "the kernel did not compare the CPUs"),
+        Row(Other, Detail, "kvm-clock: Using msrs", "KVM offers its clock"),
+        Row(OldTimer, Note, "time.c: Using {.mhz} MHz WALL {wall} GTOD {timer} timer", OLD_TIMER),
+        Row(OldTimer, Note, "time.c: Using {.mhz} MHz {timer} timer", OLD_TIMER),
+        Row(Timecounter, Note, "Timecounter \"{name}\" frequency {#hz} Hz quality {quality}", TIMECOUNTER),
+        Row(Other, Detail, "PM: suspend entry", "the machine goes to sleep"),
+        Row(Other, Detail, "Timekeeping suspended for {.seconds} seconds", "the machine slept that long"),
+        Row(Other, Detail, "PM: suspend exit", "the machine woke up"),
+        Row(Other, Note, "random: crng reseeded due to virtual machine fork", "the virtual machine was restored or cloned: its TSC may have been set"),
     ]
 };
 
@@ -167,23 +157,26 @@ const REASONS: &[(&str, &str)] = &[
 
 /// Every message contains one of these. So a log of gigabytes is searched for few patterns.
 const HINTS: &[&str] =
-    &["lock", "TSC", "counter", "atchdog", "version", "mmand", "MHz", "Brought", "keeping", "wd-", "PM:", "fork", "'"];
+    &["lock", "TSC", "counter", "atchdog", "version", "mmand", "MHz", "keeping", "wd-", "PM:", "fork", "'"];
 
-/// Returns the message about clocks in a line.
-pub fn message(line: &str) -> Option<(&'static Row, Match<'_>)> {
+/// Returns the message about clocks in a line: its wording, the position of its first byte, and what varies in it.
+pub fn message(line: &str) -> Option<(&'static Row, usize, Fields)> {
     if !HINTS.iter().any(|hint| line.contains(hint)) {
         return None;
     }
-    // A line can end within the name of a clock source.
-    let is_cut_off = |found: &Match| found.rest.is_empty() && found.fields.text("source").is_some_and(is_cut_name);
-    TABLE.iter().find_map(|row| Some((row, find(row.pattern, line).filter(|found| !is_cut_off(found))?)))
+    TABLE.iter().find_map(|row| {
+        let (start, fields, rest) = find(row.2, line)?;
+        // A line can end within the name of a clock source.
+        let is_cut_off = rest.is_empty() && fields.text("source").is_some_and(is_cut_name);
+        (!is_cut_off).then_some((row, start, fields))
+    })
 }
 
 impl Row {
     /// Returns what a message with these fields means.
     pub fn meaning(&self, fields: &Fields) -> &'static str {
         let reason = fields.text("reason").unwrap_or("");
-        REASONS.iter().find(|(words, _)| reason.starts_with(words)).map_or(self.meaning, |(_, meaning)| meaning)
+        REASONS.iter().find(|(words, _)| reason.starts_with(words)).map_or(self.3, |(_, meaning)| meaning)
     }
 }
 
@@ -195,7 +188,7 @@ mod tests {
     fn every_row_has_a_hint() {
         for row in TABLE {
             // The names of holes are not in the line.
-            let texts = row.pattern.split('{').map(|part| part.rsplit('}').next().unwrap_or(part));
+            let texts = row.2.split('{').map(|part| part.rsplit('}').next().unwrap_or(part));
             let text: String = texts.collect();
             assert!(HINTS.iter().any(|hint| text.contains(hint)), "{text}");
         }

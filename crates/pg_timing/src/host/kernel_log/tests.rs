@@ -103,8 +103,6 @@ fn logs_in_texts_of_json_and_html() {
     for text in [
         list.to_string(),
         format!("{list:#}"),
-        format!("data: {}", lines.replace('\n', "\n\ndata: ")),
-        lines.lines().map(|line| format!("\u{1e}{line}\n")).collect(),
         lines,
         json!({"InstanceId": "i-1", "Output": log.replace('\n', "\r\n")}).to_string(),
         json!({"data": {"result": [{"values": each(|line| json!(["1", line]))}]}}).to_string(),

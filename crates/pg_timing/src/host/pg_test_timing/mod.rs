@@ -7,11 +7,11 @@ mod writer;
 
 pub use parse::{KERNEL_LOG, Output, parse};
 
-use crate::host::measure::{self, Budget, Meter};
-use crate::report::{TestReport, TestedClock};
+use crate::host::measure::{self, Budget};
+use crate::report::TestReport;
 use anyhow::Context;
 use std::sync::atomic::{AtomicBool, Ordering};
-use timing_clock::{Hertz, NANOSECONDS, Nanos, counter};
+use timing_clock::{NANOSECONDS, Nanos, counter};
 
 /// The options of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,87 +61,70 @@ pub enum Ended {
     Interrupted,
 }
 
+/// Prints a part of the output.
+pub type Print<'a> = &'a mut dyn FnMut(&str) -> anyhow::Result<()>;
+
 /// Measures the clocks one after the other, and prints the result of each.
-pub fn run(
-    options: &Options,
-    stop: &AtomicBool,
-    out: &mut dyn FnMut(&str) -> anyhow::Result<()>,
-) -> anyhow::Result<Ended> {
-    let printed = options.format != Format::Json;
+pub fn run(options: &Options, stop: &AtomicBool, out: Print) -> anyhow::Result<Ended> {
+    let Options { duration_s, cutoff, format } = *options;
+    let printed = format != Format::Json;
     if printed {
-        let plural = if options.duration_s == 1 { "" } else { "s" };
-        out(&format!("Testing timing overhead for {} second{plural}.\n", options.duration_s))?;
+        let plural = if duration_s == 1 { "" } else { "s" };
+        out(&format!("Testing timing overhead for {duration_s} second{plural}.\n"))?;
     }
     // Under PostgreSQL's name the program prints no hints, so this line must be enough.
     counter::permitted().map_err(|why| {
         anyhow::anyhow!("could not read PostgreSQL's clock: the vDSO reads the CPU's counter, and {why}")
     })?;
     let system = measure::clock(measure::SYSTEM, Ok(())).context("could not read PostgreSQL's clock")?;
-    let mut tester = Tester { options, stop, out, clocks: Vec::new() };
-    let mut ended = tester.test(&system, NANOSECONDS)?;
-    let mut lines = None;
-    if ended.is_none() && options.format != Format::Classic {
-        let (counters, mut tsc) = writer::counters(stop);
-        if let Some(counters) = counters {
-            for clock in &counters.clocks {
-                ended = ended.map_or_else(|| tester.test(clock, counters.rate), |ended| Ok(Some(ended)))?;
-            }
-            tsc.calibrate(&counters);
-        }
-        if ended.is_none() {
-            if printed {
-                (tester.out)(&tsc.text())?;
-            }
-            ended = tsc.warning().map(|warning| Ended::Warning((!printed).then_some(warning)));
-        }
-        lines = Some(tsc);
-    }
-    if !printed {
-        let report = TestReport {
-            schema_version: 1,
-            version: env!("CARGO_PKG_VERSION").into(),
-            duration_s: options.duration_s.into(),
-            interrupted: ended == Some(Ended::Interrupted),
-            clocks: tester.clocks,
-            tsc: lines,
-        };
-        (tester.out)(&crate::json::json(&report))?;
-    }
-    Ok(ended.unwrap_or(Ended::Done))
-}
-
-/// Measures one clock after the other.
-struct Tester<'a> {
-    options: &'a Options,
-    stop: &'a AtomicBool,
-    out: &'a mut dyn FnMut(&str) -> anyhow::Result<()>,
-    clocks: Vec<TestedClock>,
-}
-
-impl Tester<'_> {
-    /// Measures a clock and prints the result. Returns the reason if this ends the test.
-    fn test(&mut self, clock: &Meter, rate: Hertz) -> anyhow::Result<Option<Ended>> {
-        let Options { duration_s, cutoff, format } = *self.options;
+    let (unit, (counters, mut tsc)) = match format {
+        Format::Classic => (Unit::Microseconds, Default::default()),
+        _ => (Unit::Nanoseconds, writer::counters(stop)),
+    };
+    let counted = counters.iter().flat_map(|counters| counters.clocks.iter().map(|clock| (clock, counters.rate)));
+    let (mut clocks, mut ended) = (Vec::new(), None);
+    for (clock, rate) in [(&system, NANOSECONDS)].into_iter().chain(counted) {
         // If the clock goes back, this line says which clock it was.
         if format == Format::Nineteen {
-            (self.out)(match clock.name {
+            out(match clock.name {
                 "rdtscp" => "\nClock source: RDTSCP\n",
                 "rdtsc" => "\nFast clock source: RDTSC\n",
                 _ => "\nSystem clock source: clock_gettime (CLOCK_MONOTONIC)\n",
             })?;
         }
-        let unit = if format == Format::Classic { Unit::Microseconds } else { Unit::Nanoseconds };
-        let budget = Budget::new(Nanos::from_secs(f64::from(duration_s)), self.stop);
-        let mut timed = match writer::time(clock, rate, unit, &budget) {
-            Ok(timed) => timed,
-            Err(message) => return Ok(Some(Ended::Warp(message))),
-        };
-        match format {
-            Format::Nineteen => (self.out)(&writer::nineteen(&timed, cutoff))?,
-            Format::Classic => (self.out)(&writer::classic(&timed))?,
-            Format::Json => timed.loop_ns = (timed.loop_ns * 100.0).round() / 100.0,
+        match writer::time(clock, rate, unit, &Budget::new(Nanos::from_secs(f64::from(duration_s)), stop)) {
+            Err(message) => ended = Some(Ended::Warp(message)),
+            Ok(mut timed) => {
+                match format {
+                    Format::Nineteen => out(&writer::nineteen(&timed, cutoff))?,
+                    Format::Classic => out(&writer::classic(&timed))?,
+                    Format::Json => timed.loop_ns = (timed.loop_ns * 100.0).round() / 100.0,
+                }
+                clocks.push(timed);
+                ended = stop.load(Ordering::Relaxed).then_some(Ended::Interrupted);
+            }
         }
-        self.clocks.push(timed);
-        Ok(self.stop.load(Ordering::Relaxed).then_some(Ended::Interrupted))
+        if ended.is_some() {
+            break;
+        }
     }
+    if let Some(counters) = &counters {
+        tsc.calibrate(counters);
+    }
+    if format == Format::Nineteen && ended.is_none() {
+        out(&tsc.text())?;
+    }
+    if !printed {
+        let report = TestReport {
+            schema_version: 1,
+            version: env!("CARGO_PKG_VERSION").into(),
+            duration_s: duration_s.into(),
+            interrupted: ended == Some(Ended::Interrupted),
+            tsc: (ended.is_none() || clocks.len() > 1).then(|| tsc.clone()),
+            clocks,
+        };
+        out(&crate::json::json(&report))?;
+    }
+    let warning = || tsc.warning().map(|warning| Ended::Warning((!printed).then_some(warning)));
+    Ok(ended.or_else(warning).unwrap_or(Ended::Done))
 }

@@ -94,17 +94,14 @@ impl Output {
     /// Returns the current clock. Without a heading it is the system clock, because every other clock has one.
     fn clock(&mut self) -> &mut ClockTable {
         if self.clocks.is_empty() {
-            self.push(SYSTEM);
+            self.clocks.push(ClockTable { name: SYSTEM.into(), ..ClockTable::default() });
         }
         self.clocks.last_mut().expect("there is a clock")
-    }
-
-    fn push(&mut self, name: &str) {
-        self.clocks.push(ClockTable { name: name.into(), ..ClockTable::default() });
     }
 }
 
 const NOT_TEXT: &str = "the input is not text: it has NUL bytes";
+const MISSING: &str = "not in the output of pg_test_timing";
 pub const KERNEL_LOG: &str = "this is a kernel log, and not the output of pg_test_timing";
 const NOTHING_FOUND: &str =
     "found no output of pg_test_timing: neither a loop time nor a table (run pg_test_timing with LC_ALL=C)";
@@ -130,89 +127,52 @@ pub fn parse(text: &str) -> Result<Vec<Output>, &'static str> {
     }
 }
 
-/// The kind of a table.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
-    Histogram,
-    /// PostgreSQL 19's exact durations
-    Observed,
-}
+const TSC_SOURCE: &str = "TSC frequency source: {*source}";
+const US: Option<Unit> = Some(Unit::Microseconds);
+const NS: Option<Unit> = Some(Unit::Nanoseconds);
 
-/// What a sentence of pg_test_timing is.
-#[derive(Clone, Copy, PartialEq)]
-enum Sentence {
-    Testing,
-    LoopTime,
-    /// the heading of a table, or its titles, which show the unit
-    Table(Kind, Option<Unit>),
-    SystemClock,
-    Clock,
-    WentBack,
-    Warp,
-    TscSource,
-    TscInUse,
-    TscCalibrated,
-    TscNotUsable,
-    TscByDefault(bool),
-}
+/// A sentence, and what the reader does with it.
+type Sentence = (&'static str, fn(&mut Reader, &Fields));
 
-/// Every sentence, in the wording of every version.
-const SENTENCES: &[(&str, Sentence)] = {
-    use Kind::*;
-    use Sentence::*;
-    const US: Option<Unit> = Some(Unit::Microseconds);
-    const NS: Option<Unit> = Some(Unit::Nanoseconds);
-    &[
-        ("Testing timing overhead for {#seconds} second", Testing),
-        ("Per loop time including overhead: {loop} ns", LoopTime),
-        ("Average loop time including overhead: {loop} ns", LoopTime),
-        ("Per timing duration including loop overhead: {loop} ns", LoopTime),
-        ("Histogram of timing durations", Table(Histogram, None)),
-        ("Observed timing durations up to", Table(Observed, None)),
-        ("< usec: count percent", Table(Histogram, US)),
-        ("< usec % of total count", Table(Histogram, US)),
-        ("< us % of total count", Table(Histogram, US)),
-        ("<= ns % of total running % count", Table(Histogram, NS)),
-        ("<= ns % of total count", Table(Histogram, NS)),
-        ("ns % of total running % count", Table(Observed, NS)),
-        ("System clock source: {name}", SystemClock),
-        ("Fast clock source: {name}", Clock),
-        ("Clock source: {name}", Clock),
-        ("Detected clock going backwards in time", WentBack),
-        ("Time warp: {#amount} {unit}", Warp),
-        ("TSC frequency source: {*source}", TscSource),
-        ("TSC frequency in use: {#khz} kHz", TscInUse),
-        ("TSC frequency from calibration: {#khz} kHz", TscCalibrated),
-        ("TSC clock source is not usable", TscNotUsable),
-        ("TSC clock source will be used by default", TscByDefault(true)),
-        ("TSC clock source will not be used by default", TscByDefault(false)),
-    ]
-};
+/// Every sentence, in the wording of every version. The titles of a table show its unit.
+const SENTENCES: &[Sentence] = &[
+    ("Testing timing overhead for {#seconds} second", Reader::testing),
+    ("Per loop time including overhead: {loop} ns", Reader::loop_time),
+    ("Average loop time including overhead: {loop} ns", Reader::loop_time),
+    ("Per timing duration including loop overhead: {loop} ns", Reader::loop_time),
+    ("Histogram of timing durations", |reader, _| reader.histogram(None)),
+    ("Observed timing durations up to", |reader, _| reader.observed()),
+    ("< usec: count percent", |reader, _| reader.histogram(US)),
+    ("< usec % of total count", |reader, _| reader.histogram(US)),
+    ("< us % of total count", |reader, _| reader.histogram(US)),
+    ("<= ns % of total running % count", |reader, _| reader.histogram(NS)),
+    ("<= ns % of total count", |reader, _| reader.histogram(NS)),
+    ("ns % of total running % count", |reader, _| reader.observed()),
+    ("System clock source: {name}", |reader, _| reader.clock(SYSTEM)),
+    ("Fast clock source: {name}", Reader::named_clock),
+    ("Clock source: {name}", Reader::named_clock),
+    ("Detected clock going backwards in time", |reader, _| reader.went_back()),
+    ("Time warp: {#amount} {unit}", Reader::warp),
+    (TSC_SOURCE, |reader, fields| reader.tsc(|tsc| tsc.source = fields.text("source").and_then(source))),
+    ("TSC frequency in use: {#khz} kHz", |reader, fields| {
+        reader.tsc(|tsc| tsc.frequency_khz = Fact::of(khz(fields), MISSING))
+    }),
+    ("TSC frequency from calibration: {#khz} kHz", |reader, fields| reader.tsc(|tsc| tsc.calibrated_khz = khz(fields))),
+    ("TSC clock source is not usable", |reader, _| reader.tsc(|tsc| tsc.usable = Some(false))),
+    ("TSC clock source will be used by default", |reader, _| reader.tsc(|tsc| tsc.used_by_default = Some(true))),
+    ("TSC clock source will not be used by default", |reader, _| reader.tsc(|tsc| tsc.used_by_default = Some(false))),
+];
 
-/// Returns the line without indentation, and without the marks of mails, tickets, psql and docker.
+/// Returns the line without indentation, and without the marks of mails, tickets and psql.
 pub fn unquote(line: &str) -> &str {
     let blank = |c: char| c.is_whitespace() || c == '\u{feff}';
     // psql marks line breaks in a value by `+` or `↵` at the right.
-    let mut line = line.trim_start_matches(blank).trim_end_matches(|c| blank(c) || "+|│↵`*\"',".contains(c));
-    let is_name = |word: &str| {
-        word.contains(|c: char| c.is_ascii_alphabetic())
-            && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-    };
-    loop {
-        line = line.trim_start_matches(|c| blank(c) || ">|│#*`\"'".contains(c));
-        // `12:Testing timing` comes from grep -n.
-        let digits = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
-        if let Some(text) = line[digits..].strip_prefix(':').filter(|_| digits > 0)
-            && !text.starts_with(|c: char| c.is_whitespace() || c.is_ascii_digit())
-        {
-            line = text;
-        }
-        match line.split_once('|') {
-            // `db-1  | text` comes from docker compose.
-            Some((name, rest)) if is_name(name.trim_end()) => line = rest,
-            _ => return line,
-        }
-    }
+    let line = line.trim_end_matches(|c| blank(c) || "+|│↵`*\"',".contains(c));
+    let line = line.trim_start_matches(|c| blank(c) || ">|│#*`\"'".contains(c));
+    // `12:Testing timing` comes from grep -n. A row has blanks or digits after its colon.
+    let after_digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let text = after_digits.strip_prefix(':').filter(|_| after_digits.len() < line.len());
+    text.filter(|text| !text.starts_with(|c: char| c.is_whitespace() || c.is_ascii_digit())).unwrap_or(line)
 }
 
 /// Returns whether the word is only `...` or a similar mark.
@@ -275,34 +235,29 @@ impl Reader {
 
     /// Reads the sentence, row or word at the start of a line. Returns the text after it.
     fn next<'a>(&mut self, text: &'a str) -> &'a str {
-        for (pattern, sentence) in SENTENCES {
+        for (pattern, read) in SENTENCES {
             if let Some((fields, rest)) = at_start(pattern, text) {
                 self.close_table();
-                self.sentence(*sentence, &fields);
-                return if *sentence == Sentence::TscSource { after_source(text) } else { rest };
+                read(self, &fields);
+                return if *pattern == TSC_SOURCE { after_source(text) } else { rest };
             }
         }
-        let word = text.split_whitespace().next().unwrap_or("");
-        let after = &text[word.len()..];
-        let Some(table) = &mut self.table else { return after };
         let words: Vec<&str> = text.split_whitespace().take(ROW_WORDS).collect();
+        let after = |nth: usize| &text[words[nth].as_ptr().addr() - text.as_ptr().addr() + words[nth].len()..];
+        let Some(table) = &mut self.table else { return after(0) };
         let first = words[0].trim_start_matches(':');
-        if first.is_empty() {
-            return after;
-        }
-        if is_elision(word) {
+        if is_elision(first) {
             table.elision();
         } else if let Some((row, length)) = Row::of(&words) {
             table.add(row);
-            let last = words[length - 1];
-            return &text[last.as_ptr().addr() - text.as_ptr().addr() + last.len()..];
+            return after(length - 1);
         } else if first.starts_with(|c: char| c.is_ascii_digit()) {
             // A part of a row. Before the first row, a number can belong to a sentence.
             table.damaged |= !table.rows.is_empty();
-        } else if !table.rows.is_empty() && word.contains(char::is_alphabetic) {
+        } else if !table.rows.is_empty() && first.contains(char::is_alphabetic) {
             self.close_table();
         }
-        after
+        after(0)
     }
 
     /// Ends the current output and starts a new one.
@@ -320,58 +275,68 @@ impl Reader {
         if is_new || !fits(&self.open) { self.start() } else { &mut self.open }
     }
 
-    fn sentence(&mut self, sentence: Sentence, fields: &Fields) {
-        match sentence {
-            // This is the first line of an output, with two exceptions. If stderr goes to the same file, "going backwards"
-            // comes before it. Builds before 19 printed the first clock's heading above it.
-            Sentence::Testing => {
-                let is_first = |clock: &ClockTable| clock.name == SYSTEM && clock.is_bare();
-                let open = self.fitting(|open| open.duration_s.is_none() && open.clocks.iter().all(is_first));
-                open.duration_s = fields.number("seconds");
-            }
-            Sentence::SystemClock => self.clock(SYSTEM),
-            Sentence::Clock => match fields.text("name") {
-                Some(name) if name.starts_with("clock_gettime") => self.clock(SYSTEM),
-                // PostgreSQL's names are in capitals. `Clock source: tsc` is not from pg_test_timing.
-                Some(name) if !name.contains(|c: char| c.is_lowercase()) => self.clock(&name.to_ascii_lowercase()),
-                _ => {}
-            },
-            Sentence::LoopTime => {
-                // With a single clock, a run whose clock went back has no loop time, so this is another run.
-                if self.open.went_back && !self.headed {
-                    let duration_s = self.open.duration_s.take_if(|_| self.open.warp_ns.is_none());
-                    self.start().duration_s = duration_s;
-                }
-                let open = self.fitting(|open| open.is_bare() && !open.is_over());
-                open.clock().loop_ns = fields.text("loop").and_then(decimal);
-                self.table = Some(Table::new(Kind::Histogram, None));
-            }
-            // A table belongs to the current clock, or to a new output if the clock already has one.
-            Sentence::Table(kind, unit) => {
-                let open = self.fitting(|open| match open.clocks.last() {
-                    None => true,
-                    Some(clock) if kind == Kind::Histogram => clock.bins.is_empty() && clock.observed.is_empty(),
-                    Some(clock) => clock.observed.is_empty() && !open.is_classic(),
-                });
-                open.clock();
-                self.table = Some(Table::new(kind, unit));
-            }
-            Sentence::WentBack => self.fitting(|open| !open.went_back && open.is_bare()).went_back = true,
-            Sentence::Warp => {
-                let factor = match fields.text("unit").unwrap_or("").trim_end_matches(|c: char| !c.is_alphanumeric()) {
-                    "ns" | "nsec" => 1,
-                    // Builds between 18 and 19 printed `ms` for nanoseconds, and some versions up to 18 for microseconds.
-                    "ms" if self.headed => 1,
-                    "us" | "usec" | "microseconds" | "ms" => 1000,
-                    _ => return,
-                };
-                let open = self.fitting(|open| if open.went_back { open.warp_ns.is_none() } else { open.is_bare() });
-                open.went_back = true;
-                open.warp_ns = fields.number("amount").and_then(|amount: i64| amount.checked_mul(factor));
-            }
-            // The lines about the TSC alone are not an output. After a classic table they belong to another output.
-            _ if self.open.clocks.is_empty() || self.open.is_classic() || self.open.went_back => {}
-            line => self.tsc(line, fields),
+    /// This is the first line of an output, with two exceptions. If stderr goes to the same file, "going backwards" comes before
+    /// it. Builds before 19 printed the first clock's heading above it.
+    fn testing(&mut self, fields: &Fields) {
+        let is_first = |clock: &ClockTable| clock.name == SYSTEM && clock.is_bare();
+        let open = self.fitting(|open| open.duration_s.is_none() && open.clocks.iter().all(is_first));
+        open.duration_s = fields.number("seconds");
+    }
+
+    fn named_clock(&mut self, fields: &Fields) {
+        match fields.text("name") {
+            Some(name) if name.starts_with("clock_gettime") => self.clock(SYSTEM),
+            // PostgreSQL's names are in capitals. `Clock source: tsc` is not from pg_test_timing.
+            Some(name) if !name.contains(|c: char| c.is_lowercase()) => self.clock(&name.to_ascii_lowercase()),
+            _ => {}
+        }
+    }
+
+    fn loop_time(&mut self, fields: &Fields) {
+        // With a single clock, a run whose clock went back has no loop time, so this is another run.
+        if self.open.went_back && !self.headed {
+            let duration_s = self.open.duration_s.take_if(|_| self.open.warp_ns.is_none());
+            self.start().duration_s = duration_s;
+        }
+        let open = self.fitting(|open| open.is_bare() && !open.is_over());
+        open.clock().loop_ns = fields.text("loop").and_then(decimal);
+        self.table = Some(Table::default());
+    }
+
+    /// A table belongs to the current clock, or to a new output if the clock already has one.
+    fn histogram(&mut self, unit: Option<Unit>) {
+        let has_none = |clock: &ClockTable| clock.bins.is_empty() && clock.observed.is_empty();
+        self.fitting(|open| open.clocks.last().is_none_or(has_none)).clock();
+        self.table = Some(Table { unit, ..Table::default() });
+    }
+
+    fn observed(&mut self) {
+        let has_none = |clock: &ClockTable| clock.observed.is_empty();
+        self.fitting(|open| open.clocks.last().is_none_or(has_none) && !open.is_classic()).clock();
+        self.table = Some(Table { is_list: true, ..Table::default() });
+    }
+
+    fn went_back(&mut self) {
+        self.fitting(|open| !open.went_back && open.is_bare()).went_back = true;
+    }
+
+    fn warp(&mut self, fields: &Fields) {
+        let factor = match fields.text("unit").unwrap_or("").trim_end_matches(|c: char| !c.is_alphanumeric()) {
+            "ns" | "nsec" => 1,
+            // Builds between 18 and 19 printed `ms` for nanoseconds, and some versions up to 18 for microseconds.
+            "ms" if self.headed => 1,
+            "us" | "usec" | "microseconds" | "ms" => 1000,
+            _ => return,
+        };
+        let open = self.fitting(|open| if open.went_back { open.warp_ns.is_none() } else { open.is_bare() });
+        open.went_back = true;
+        open.warp_ns = fields.number("amount").and_then(|amount: i64| amount.checked_mul(factor));
+    }
+
+    /// The lines about the TSC alone are not an output. After a classic table they belong to another output.
+    fn tsc(&mut self, add: impl FnOnce(&mut TscReport)) {
+        if !(self.open.clocks.is_empty() || self.open.is_classic() || self.open.went_back) {
+            add(self.open.tsc.get_or_insert_with(|| TscReport::unavailable(MISSING)));
         }
     }
 
@@ -380,43 +345,34 @@ impl Reader {
             SYSTEM => open.clocks.is_empty() && !open.is_over(),
             _ => !open.is_classic() && !open.is_over() && open.clocks.iter().all(|clock| clock.name != name),
         });
-        open.push(name);
+        open.clocks.push(ClockTable { name: name.into(), ..ClockTable::default() });
         self.headed = true;
-    }
-
-    fn tsc(&mut self, line: Sentence, fields: &Fields) {
-        let tsc = self.open.tsc.get_or_insert_with(|| TscReport::unavailable("not in the output of pg_test_timing"));
-        let khz = || fields.number("khz").filter(|khz: &f64| *khz > 0.0);
-        match line {
-            Sentence::TscSource => tsc.source = tsc.source.take().or_else(|| fields.text("source").and_then(source)),
-            Sentence::TscInUse => {
-                let in_use = tsc.frequency_khz.known().copied().or_else(khz);
-                tsc.frequency_khz = Fact::of(in_use, "not in the output of pg_test_timing");
-                tsc.source.get_or_insert_with(|| "PostgreSQL 19".into());
-            }
-            Sentence::TscCalibrated => tsc.calibrated_khz = tsc.calibrated_khz.or_else(khz),
-            Sentence::TscNotUsable => {
-                tsc.usable = Some(false);
-                tsc.distrust = vec!["PostgreSQL 19 could not use the TSC".into()];
-            }
-            Sentence::TscByDefault(by_default) => tsc.used_by_default = tsc.used_by_default.or(Some(by_default)),
-            _ => {}
-        }
     }
 
     /// Moves the rows of the open table to its clock.
     fn close_table(&mut self) {
         let Some(table) = self.table.take().filter(|table| !table.rows.is_empty()) else { return };
         let clock = self.open.clock();
-        match table.kind {
-            Kind::Histogram => {
-                (clock.unit, clock.whole, clock.bins) = (table.unit(), table.is_whole(), table.bins());
-            }
-            Kind::Observed => clock.observed = table.observed(),
+        let mut lacks_rows = false;
+        if table.is_list {
+            clock.observed =
+                table.rows.iter().map(|row| ObservedDuration { ns: row.bound, count: row.count }).collect();
+        } else {
+            clock.unit = table.unit.unwrap_or_default();
+            clock.whole = table.is_whole();
+            clock.bins = table.rows.iter().filter_map(|row| bin(clock.unit, row)).collect();
+            // Every version prints empty rows, too, starting at 0.
+            let le_ns = |nth: usize| clock.unit.ns().checked_shl(nth as u32).map(|below| below - 1);
+            lacks_rows = clock.bins.iter().enumerate().any(|(nth, bin)| Some(bin.le_ns) != le_ns(nth));
         }
         let total = clock.bins.iter().map(|bin| bin.count as f64).sum();
-        self.open.cut_off |= !table.is_complete(total);
+        self.open.cut_off |= lacks_rows || !table.is_complete(total);
     }
+}
+
+/// Returns a rate. A rate of 0 is unknown.
+fn khz(fields: &Fields) -> Option<f64> {
+    fields.number("khz").filter(|khz: &f64| *khz > 0.0)
 }
 
 /// Returns the sources of the TSC's rate. Without line breaks, the next sentence follows them.
@@ -450,7 +406,11 @@ fn finish(mut output: Output, headed: bool) -> Option<Output> {
     output.tsc = output
         .tsc
         .take()
-        .filter(|tsc| tsc.frequency_khz.known().or(tsc.calibrated_khz.as_ref()).is_some() || is_whole(tsc));
+        .filter(|tsc| is_whole(tsc) || tsc.frequency_khz.known().or(tsc.calibrated_khz.as_ref()).is_some());
+    if let Some(tsc) = &mut output.tsc {
+        tsc.source.get_or_insert("PostgreSQL 19".into());
+        tsc.distrust.extend(tsc.usable.map(|_| "PostgreSQL 19 could not use the TSC".into()));
+    }
     output.clocks.extend(last);
     (output.went_back || !output.clocks.is_empty()).then_some(output)
 }
@@ -495,7 +455,7 @@ impl Row {
             [_, share, running, count, ..] if decimal(share).and(decimal(running)).is_some() => {
                 (Layout::Running, *running, count)
             }
-            [_, share, count, ..] if decimal(share).is_some() => (Layout::Share, *share, count),
+            [_, share, count, ..] => (Layout::Share, *share, count),
             _ => return None,
         };
         let length = if layout == Layout::Running { 4 } else { 3 };
@@ -531,10 +491,13 @@ fn decimal(word: &str) -> Option<f64> {
 }
 
 /// A table that is being read.
+#[derive(Default)]
 struct Table {
-    kind: Kind,
-    /// unit in the titles
+    /// PostgreSQL 19's list of exact durations, and not a histogram
+    is_list: bool,
+    /// by the titles; without titles, by the layout of the rows
     unit: Option<Unit>,
+    /// shortest durations first
     rows: Vec<Row>,
     /// the number of rows before the last `...`
     elided_at: Option<usize>,
@@ -542,63 +505,32 @@ struct Table {
 }
 
 impl Table {
-    fn new(kind: Kind, unit: Option<Unit>) -> Table {
-        Table { kind, unit, rows: Vec::new(), elided_at: None, damaged: false }
-    }
-
     /// Adds a row if it fits the rows before it.
     fn add(&mut self, row: Row) {
-        let is_next = |last: &Row| match row.layout {
-            Layout::Colon => row.bound < last.bound,
-            _ => row.bound > last.bound,
+        let by_layout = if row.layout == Layout::Running { Unit::Nanoseconds } else { Unit::Microseconds };
+        let is_valid = bin(*self.unit.get_or_insert(by_layout), &row).is_some() || self.is_list;
+        let (at, fits) = match (row.layout, self.rows.first(), self.rows.last()) {
+            (Layout::Colon, Some(first), _) => (0, first.layout == row.layout && first.bound > row.bound),
+            (_, _, Some(last)) => (self.rows.len(), last.layout == row.layout && last.bound < row.bound),
+            _ => (0, true),
         };
-        let fits = self.rows.last().is_none_or(|last| last.layout == row.layout && is_next(last));
-        self.rows.push(row);
-        let valid = self.kind == Kind::Observed || bin(self.unit(), &row).is_some();
-        if !fits || !valid {
-            self.rows.pop();
-            self.damaged = true;
+        match is_valid && fits {
+            true => self.rows.insert(at, row),
+            false => self.damaged = true,
         }
     }
 
     /// Notes a `...`.
     fn elision(&mut self) {
         // PostgreSQL prints a `...` before the longest duration, and only there.
-        self.damaged |= self.kind == Kind::Histogram || self.elided_at.is_some();
+        self.damaged |= !self.is_list || self.elided_at.is_some();
         self.elided_at = Some(self.rows.len());
-    }
-
-    /// Returns the unit of the first column. Without titles, the layout shows it.
-    fn unit(&self) -> Unit {
-        let is_running = self.rows.first().is_some_and(|row| row.layout == Layout::Running);
-        self.unit.unwrap_or(if is_running { Unit::Nanoseconds } else { Unit::Microseconds })
-    }
-
-    /// Returns the rows of a histogram, shortest durations first.
-    fn bins(&self) -> Vec<Bin> {
-        let mut bins: Vec<Bin> = self.rows.iter().filter_map(|row| bin(self.unit(), row)).collect();
-        bins.sort_by_key(|bin| bin.le_ns);
-        bins
-    }
-
-    /// Returns the rows of exact durations, shortest first.
-    fn observed(&self) -> Vec<ObservedDuration> {
-        let observed = self.rows.iter().map(|row| ObservedDuration { ns: row.bound, count: row.count });
-        let mut observed: Vec<ObservedDuration> = observed.collect();
-        observed.sort_by_key(|duration| duration.ns);
-        observed
     }
 
     /// Returns whether all rows are there. `total`: the number of readings.
     fn is_complete(&self, total: f64) -> bool {
         let is_own = self.elided_at.is_none_or(|at| at + 1 == self.rows.len());
-        !self.damaged && is_own && !self.has_gap() && total > 0.0 && self.shares_agree(total) && self.is_whole()
-    }
-
-    /// Returns whether a row within the histogram is missing. Every version also prints empty rows, starting at 0.
-    fn has_gap(&self) -> bool {
-        let bound = |nth: usize| self.unit().ns().checked_shl(nth as u32).map(|below| below - 1);
-        self.kind == Kind::Histogram && self.bins().iter().enumerate().any(|(nth, bin)| Some(bin.le_ns) != bound(nth))
+        !self.damaged && is_own && total > 0.0 && self.shares_agree(total) && self.is_whole()
     }
 
     /// Returns whether the printed shares add up to 100%.

@@ -5,7 +5,7 @@
 
 use super::parse::{ClockTable, Output, unquote};
 use crate::host::measure::{GAP_FACTOR, MIN_GAP};
-use crate::host::{kernel_log, survey};
+use crate::host::{facts::is_name, kernel_log, survey};
 use crate::human::count;
 use crate::report::{Bin, ClockReport, Fact, Gaps, INTERRUPTED_SHARE, Origin, Percentiles, Report, SYSTEM, traits_of};
 
@@ -15,14 +15,10 @@ pub fn report(output: &Output) -> Report {
     report.measured_seconds = output.duration_s.unwrap_or(0) as f64;
     report.clocks = output.clocks.iter().map(|table| clock(table, output)).collect();
     if output.went_back {
-        if report.clocks.is_empty() {
-            report.clocks.push(ClockReport { name: SYSTEM.into(), ..ClockReport::default() });
-        }
         // A backward step ends the run, so it belongs to the clock that was being read.
-        if let Some(clock) = report.clocks.last_mut() {
-            clock.backward_steps = 1;
-            clock.largest_backward_ns = output.warp_ns.unwrap_or(0).unsigned_abs() as f64;
-        }
+        let last = report.clocks.pop().unwrap_or(ClockReport { name: SYSTEM.into(), ..ClockReport::default() });
+        let largest_backward_ns = output.warp_ns.unwrap_or(0).unsigned_abs() as f64;
+        report.clocks.push(ClockReport { backward_steps: 1, largest_backward_ns, ..last });
     }
     // What is wrong with the output as a text, so that it cannot prove that a host is good.
     let contradiction = output.clocks.iter().find_map(|table| contradiction(table, output));
@@ -41,12 +37,9 @@ fn contradiction(table: &ClockTable, output: &Output) -> Option<String> {
     let reads = table.reads();
     let (loop_ns, test_s) = (table.loop_ns.filter(|ns| table.whole && *ns > 0.0)?, output.duration_s?);
     let taken_s = loop_ns * reads as f64 / 1e9;
+    let reads = count(reads);
     (taken_s < LEAST_SHARE * test_s as f64).then(|| {
-        format!(
-            "the figures contradict each other: {} readings of {loop_ns} ns take {taken_s:.2} s, but the test took {test_s} s. \
-             This is not an output of pg_test_timing",
-            count(reads)
-        )
+        format!("the figures contradict each other: {reads} readings of {loop_ns} ns take {taken_s:.2} s, and the test {test_s} s")
     })
 }
 
@@ -147,15 +140,15 @@ impl Figures<'_> {
             return None;
         }
         let (short, long) = self.split(threshold_ns);
-        let by_long_rows: f64 = long.iter().map(|bin| bin.count as f64 * self.table.differences_ns(bin).0).sum();
-        let total_ns = by_long_rows.max(self.elapsed_ns - self.time_ns(short).1).clamp(0.0, self.elapsed_ns);
+        let least_ns = |bin: &Bin| self.table.differences_ns(bin).0;
         let count = long.iter().map(|bin| bin.count).fold(0, u64::saturating_add);
-        let largest = long.iter().rev().find(|bin| bin.count > 0);
-        let largest_ns = match self.table.observed.last() {
-            Some(last) if last.ns as f64 >= threshold_ns => last.ns as f64,
-            _ => largest.map_or(0.0, |bin| self.table.differences_ns(bin).0),
+        let Some(largest) = long.iter().rev().find(|bin| bin.count > 0) else {
+            return Some(Gaps { threshold_ns, count: 0, total_ns: 0.0, largest_ns: 0.0, share: 0.0 });
         };
-        let total_ns = if count > 0 { total_ns } else { 0.0 };
+        let by_long_rows: f64 = long.iter().map(|bin| bin.count as f64 * least_ns(bin)).sum();
+        let total_ns = by_long_rows.max(self.elapsed_ns - self.time_ns(short).1).clamp(0.0, self.elapsed_ns);
+        let listed = self.table.observed.last().map(|last| last.ns as f64).filter(|ns| *ns >= threshold_ns);
+        let largest_ns = listed.unwrap_or_else(|| least_ns(largest));
         Some(Gaps { threshold_ns, count, total_ns, largest_ns, share: total_ns / self.elapsed_ns })
     }
 
@@ -246,9 +239,9 @@ fn clock_sources(text: &str) -> Vec<Stated<'_>> {
 /// Returns the words, if all can be names of clock sources, and one of them is known.
 fn names(text: &str) -> Option<Vec<&str>> {
     let names: Vec<&str> = text.split_whitespace().collect();
-    let is_name =
-        |name: &&str| name.len() <= 32 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
-    (names.iter().all(is_name) && names.iter().any(|name| traits_of(name).is_some())).then_some(names)
+    (names.iter().all(|name| is_name(name) && !name.contains('.'))
+        && names.iter().any(|name| traits_of(name).is_some()))
+    .then_some(names)
 }
 
 #[cfg(test)]

@@ -118,18 +118,15 @@ impl TscSummary {
             Some(khz) => format!("TSC frequency from calibration: {khz} kHz"),
             None => "TSC calibration did not converge".into(),
         };
-        let end = match (self.warning(), self.used_by_default) {
-            (Some(warning), _) => warning,
-            (None, _) if in_use == 0 => "\nTSC clock source is not usable. Likely unable to determine TSC frequency. \
+        let (will, other) = if self.used_by_default { ("will", "system") } else { ("will not", "tsc") };
+        let end = self.warning().unwrap_or_else(|| match in_use {
+            0 => "\nTSC clock source is not usable. Likely unable to determine TSC frequency. \
                  Are you running in an unsupported virtualized environment?\n"
                 .into(),
-            (None, true) => {
-                "\nTSC clock source will be used by default, unless timing_clock_source is set to 'system'.\n".into()
-            }
-            (None, false) => {
-                "\nTSC clock source will not be used by default, unless timing_clock_source is set to 'tsc'.\n".into()
-            }
-        };
+            _ => format!(
+                "\nTSC clock source {will} be used by default, unless timing_clock_source is set to '{other}'.\n"
+            ),
+        });
         format!("\nTSC frequency source: {}\nTSC frequency in use: {in_use} kHz\n{calibration}\n{end}", self.source)
     }
 

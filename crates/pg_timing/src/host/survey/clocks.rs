@@ -1,11 +1,7 @@
 //! The clocks of a machine: reads them in turns, compares them with each other, and returns the figures.
 
-use super::Progress;
-use crate::host::measure::{Budget, COUNTERS, Clocks, DriftMeter, MAX_SLEW, Meter, Outside, Pinned, Record};
-use crate::host::measure::{clocks, measure_step, summarize, timing_cost, trend, without_rate};
-use crate::report::{AccessPath, COUNTER, ClockReport, Drift, SYSTEM, traits_of};
-use timing_clock::{Clock, Counter, Hertz, NANOSECONDS, Nanos, REFERENCE_NAME, Rate, System, SystemSyscall};
-use timing_clock::{Posix, Reference, Refused};
+use super::*;
+use timing_clock::{Clock, Counter, NANOSECONDS, Posix, REFERENCE_NAME, Reference, System, SystemSyscall};
 
 /// The least number of turns per clock. The clocks alternate, so that a change of the machine (another process, the
 /// CPU's frequency) affects every clock.
@@ -22,11 +18,10 @@ const SYSCALL: &str = "system_syscall";
 pub struct Instruments {
     /// the clocks to read, with their steps
     pub clocks: Clocks,
-    /// times whole buffers
+    /// times whole buffers: the counter if it can be compared, or else a system call
     pub outside: Box<dyn Clock>,
     /// cost of timing an empty buffer with it, in its ticks
     pub outside_cost: f64,
-    pub outside_is_counter: bool,
     /// compares the counter with the reference clock; or why that is not possible
     pub counter: Result<DriftMeter<'static>, String>,
     pub offsets: Vec<OffsetMeter>,
@@ -59,12 +54,8 @@ pub fn is_main(name: &str) -> bool {
 
 impl Instruments {
     /// Returns those clocks of this machine that are `wanted`, and measures the step of each in `step_time`.
-    pub fn live(
-        permission: Result<(), Refused>,
-        wanted: impl Fn(&str) -> bool,
-        budget: &Budget,
-        step_time: Nanos,
-    ) -> Instruments {
+    pub fn live(wanted: impl Fn(&str) -> bool, budget: &Budget, step_time: Nanos) -> Instruments {
+        let permission = timing_clock::counter::permitted();
         let mut clocks = clocks(permission);
         clocks.retain(|clock| wanted(clock.as_ref().map_or_else(|(name, _)| *name, |meter| meter.name)));
         clocks.iter_mut().flatten().for_each(|meter| meter.measure_step(budget, step_time));
@@ -73,8 +64,8 @@ impl Instruments {
             meter.step?.granularity.step()
         };
         // If the counter is denied, the reference is denied, too, because the vDSO reads the counter.
-        let reference =
-            permission.ok().and_then(|()| measure_step(&Reference::default(), budget, step_time).granularity.step());
+        let measured = permission.map(|()| measure_step(&Reference::default(), budget, step_time));
+        let reference = measured.ok().and_then(|measured| measured.granularity.step());
         let counter = compared_counter(step(&|meter| meter.is_counter), reference);
         let system = step(&|meter| meter.name == SYSTEM);
         let offsets = system.zip(reference).map(|(system, reference)| offsets(system, reference)).unwrap_or_default();
@@ -82,8 +73,8 @@ impl Instruments {
             (Ok(_), Ok(counter)) => Box::new(counter),
             _ => Box::new(SystemSyscall::default()),
         };
-        let (outside_cost, outside_is_counter) = (timing_cost(&*outside), counter.is_ok());
-        Instruments { clocks, outside, outside_cost, outside_is_counter, counter, offsets }
+        let outside_cost = timing_cost(&*outside);
+        Instruments { clocks, outside, outside_cost, counter, offsets }
     }
 
     /// Reads every clock in turns until the budget is spent. Each round runs on the next of `cpus`.
@@ -153,7 +144,7 @@ impl Instruments {
     /// Returns the figures of each clock. `counter` is the counter's rate, which converts its ticks. `clocksource` is the kernel's
     /// clock source, if it is known and did not change.
     pub fn figures(&self, counter: Option<Hertz>, clocksource: Option<&str>) -> Vec<ClockReport> {
-        let outside = if self.outside_is_counter { counter } else { Some(NANOSECONDS) };
+        let outside = if self.counter.is_ok() { counter } else { Some(NANOSECONDS) };
         let cost = |meter: &Meter| Some(outside?.nanos(meter.record.outside.undisturbed()?).0);
         let figures = self.clocks.iter().map(|clock| match clock {
             Ok(meter) => (figures(meter, counter, outside), cost(meter)),
@@ -179,11 +170,9 @@ fn offsets(step: f64, reference_step: f64) -> Vec<OffsetMeter> {
     let mut offsets = vec![OffsetMeter { clock: SYSTEM, reference: REFERENCE_NAME, meter: system, slew: MAX_SLEW }];
     let mut add = |clock, meter| offsets.push(OffsetMeter { clock, reference: SYSTEM, meter, slew: NO_SLEW });
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    {
+    if Posix::<{ libc::CLOCK_BOOTTIME }>.exists() {
         let boottime = Posix::<{ libc::CLOCK_BOOTTIME }>;
-        if boottime.exists() {
-            add("boottime", DriftMeter::new(boottime, step, System::default(), Nanos(step)));
-        }
+        add("boottime", DriftMeter::new(boottime, step, System::default(), Nanos(step)));
     }
     let realtime = Posix::<{ libc::CLOCK_REALTIME }>;
     add("realtime", DriftMeter::new(realtime, step, System::default(), Nanos(step)));

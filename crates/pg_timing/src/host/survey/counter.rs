@@ -1,15 +1,10 @@
 //! The counter: its rate, the claims of other sources, whether it can be used, and whether the clocks of the CPUs agree.
 
+use super::*;
 use crate::host::check;
-use crate::host::facts::{Host, KernelLog};
-use crate::host::kernel_log::{KernelClockLog, Kind};
-use crate::host::measure::{Budget, SkewError, measure_step, skew_between};
-use crate::human::reason;
-use crate::report::{COUNTER, ClaimReport, Cpus, Fact, Report, SYSTEM, Skew, TscReport};
-use timing_clock::clocksource::is_counter;
 use timing_clock::{
-    Claim, ClaimSource, Clock, Counter, Hertz, NANOSECONDS, Nanos, Ppm, REFERENCE_NAME, Rate, Reference, Refused,
-    System, bogomips_claim, counter, cpu_claims, distrust, firmware_claim, measure_rate, postgres19,
+    Claim, ClaimSource, Clock, Counter, NANOSECONDS, REFERENCE_NAME, Reference, System, counter, cpu_claims, distrust,
+    firmware_claim, measure_rate, postgres19,
 };
 
 /// Returns the report about the counter.
@@ -55,44 +50,28 @@ pub fn judge(
         claims = cpu_claims(&features);
     }
     // Without the kernel's list of clock sources, only its log shows that it rejected the counter.
-    if let (None, Some(_), Some(reason)) = (&kernel, log.of(host), rejected(report)) {
+    if let (None, Some(_), Some(demotion)) = (&kernel, log.of(host), report.demotion()) {
         tsc.usable = Some(false);
-        tsc.distrust.push(reason);
+        tsc.distrust.push(format!("the kernel marked it unstable{}", demotion.how()));
     }
     let measured = rate.as_ref().ok().map(|rate| rate.rate);
     claims.extend(other_claims(host, report, log, measured));
-    tsc.claims = claims.iter().map(|claim| compare(claim, measured)).collect();
-    tsc
-}
-
-/// Returns why the counter is not safe according to the kernel log, if the kernel rejected it.
-fn rejected(report: &Report) -> Option<String> {
-    let demotion = report.kernel.known()?.demotion.as_ref()?;
-    let when = demotion.when.as_ref().map(|when| format!(" {when}")).unwrap_or_default();
-    Some(format!("the kernel marked it unstable{when}, because {}", demotion.because))
-}
-
-/// Compares a claim with the measured rate.
-fn compare(claim: &Claim, measured: Option<Hertz>) -> ClaimReport {
-    ClaimReport {
+    let report = |claim: Claim| ClaimReport {
         source: claim.source.to_string(),
         frequency_khz: claim.rate.khz(),
         rounding_ppm: two_digits(claim.rounding.0 / claim.rate.0 * 1e6),
         disagreement_ppm: measured.map(|measured| (claim.rate.ppm_from(measured).0 * 100.0).round() / 100.0),
-    }
+    };
+    tsc.claims = claims.into_iter().map(report).collect();
+    tsc
 }
 
 /// Rounds a rate to its uncertainty: 2299998.0263 +- 0.01 ppm (0.023 kHz) becomes 2299998.03.
 fn to_uncertainty(khz: f64, ppm: f64) -> f64 {
-    let error = khz * ppm / 1e6;
-    if error.is_nan() || error <= 0.0 {
-        return khz;
-    }
-    let decimals = (-error.log10().floor()).clamp(-9.0, 6.0) as i32;
-    let unit = 10f64.powi(-decimals);
-    // Division by a power of ten keeps the printed number short. Multiplication does not.
-    let rounded = (khz / unit).round();
-    if decimals >= 0 { rounded / 10f64.powi(decimals) } else { rounded * unit }
+    let unit = 10f64.powf((khz * ppm / 1e6).log10().floor().clamp(-6.0, 9.0));
+    // The text of a number has no rounding errors.
+    let decimals = (-unit.log10()).max(0.0) as usize;
+    format!("{:.decimals$}", (khz / unit).round() * unit).parse().unwrap_or(khz)
 }
 
 /// Rounds an uncertainty up to two digits, so that it remains a bound.
@@ -110,12 +89,9 @@ const DELAY_LOOP_PPM: f64 = 50_000.0;
 
 /// Returns the claims of firmware, kernel and procfs.
 fn other_claims(host: &Host, report: &Report, log: &KernelLog, measured: Option<Hertz>) -> Vec<Claim> {
-    let mut claims = Vec::new();
-    if host.is_live() {
-        claims.extend(firmware_claim());
-    }
-    let sysctl = host.sysctl("machdep.tsc_freq").known().and_then(|hz| hz.parse().ok());
-    claims.extend(sysctl.filter(|hz| *hz > 0.0).map(|hz| Claim::new(ClaimSource::Sysctl, Hertz(hz), Hertz(0.5))));
+    let mut claims: Vec<Claim> = host.is_live().then(firmware_claim).flatten().into_iter().collect();
+    let sysctl = host.sysctl("machdep.tsc_freq").known().and_then(|hz| hz.parse().ok()).filter(|hz| *hz > 0.0);
+    claims.extend(sysctl.map(|hz| Claim::new(ClaimSource::Sysctl, Hertz(hz), Hertz(0.5))));
     // The log's tsc lines and the delay loop describe the TSC, and no other counter.
     if report.host.architecture.known().is_some_and(|name| name == "x86_64") {
         claims.extend(log.of(host).into_iter().flat_map(kernel_claims));
@@ -156,14 +132,15 @@ pub fn time_share(cpus: usize, limit: Nanos) -> Nanos {
 
 /// Measures bounds of the skew between the first CPU and each other CPU, for the counter and for PostgreSQL's clock.
 pub fn between_cpus(cpus: Cpus, permission: Result<(), Refused>, rate: &Result<Rate, String>, budget: &Budget) -> Cpus {
-    let Some(allowed) = cpus.allowed.known().cloned() else {
-        return Cpus { skew_unavailable: Some("the CPUs that this process may use are unknown".into()), ..cpus };
-    };
-    let Some((&first, rest @ [_, ..])) = allowed.split_first() else {
-        return Cpus { skew_unavailable: Some("this process may use only one CPU".into()), ..cpus };
+    let (first, mut others) = match cpus.allowed.known().map(Vec::as_slice) {
+        Some([first, rest @ .., last]) => (*first, [rest, &[*last]].concat()),
+        allowed => {
+            let why = allowed
+                .map_or("the CPUs that this process may use are unknown", |_| "this process may use only one CPU");
+            return Cpus { skew_unavailable: Some(why.into()), ..cpus };
+        }
     };
     // The order is spread over the machine, so that every socket is compared even if time runs out.
-    let mut others = rest.to_vec();
     others.sort_by_key(|cpu| (*cpu as u32).wrapping_mul(0x9E37_79B1));
     let counter = Counter::new().ok().zip(rate.as_ref().ok());
     let counter = counter.map(|(counter, rate)| comparison(COUNTER, counter, rate.rate, budget));
@@ -217,14 +194,10 @@ const RATE_TIME: Nanos = Nanos::from_millis(20.0);
 
 /// Returns the known faults: from the kernel's log, and for the CPUs' counter, proven differences between CPUs.
 pub fn known_faults(host: &Host, name: &str, budget: &Budget) -> Vec<String> {
-    let mut faults = Vec::new();
-    if KernelLog::own(host).entries.known().is_some_and(|entries| entries.demoted(name)) {
-        faults.push(format!("the kernel log says that {name} was marked unstable"));
-    }
-    if is_counter(name) {
-        faults.extend(cpu_differences(host, budget));
-    }
-    faults
+    let is_demoted = KernelLog::own(host).entries.known().is_some_and(|entries| entries.demoted(name));
+    let demotion = is_demoted.then(|| format!("the kernel log says that {name} was marked unstable"));
+    let differences = if is_counter(name) { cpu_differences(host, budget) } else { Vec::new() };
+    demotion.into_iter().chain(differences).collect()
 }
 
 /// Returns the proven differences between the CPUs' counters.

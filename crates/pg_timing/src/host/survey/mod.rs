@@ -6,18 +6,15 @@ pub(in crate::host) mod counter;
 
 pub use counter::{between_cpus, known_faults};
 
+// The vocabulary of this folder.
 use crate::host::facts::{Host, KernelLog, activity_since, counters, parameters_about_clocks, selectable_timecounters};
 use crate::host::kernel_log::{KernelClockLog, Kind, Level, Message, TSC_RATES};
-use crate::host::measure;
-use crate::host::measure::Budget;
-use crate::report::{
-    ClockReport, Clocksource, Cpus, Fact, HostFacts, KernelMessage, KernelReport, Measured, Origin, Report, SYSTEM,
-    Switch,
-};
+use crate::host::measure::{self, *};
+use crate::human::reason;
+use crate::report::{SYSTEM, *};
 use clocks::{Instruments, STEP_TIME, is_main};
-use counter::judge as judge_counter;
 use std::sync::atomic::AtomicBool;
-use timing_clock::clocksource::is_tsc;
+use timing_clock::clocksource::{is_counter, is_tsc};
 use timing_clock::{Hertz, Nanos, Ppm, Rate, Refused, bogomips_claim};
 
 /// Receives the progress of the measurement, from 0 to 1.
@@ -41,7 +38,7 @@ pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progres
     report.drift = hertz(rate).and_then(|rate| instruments.counter_drift(rate)).into_iter().collect();
     report.drift.extend(instruments.offset_drifts());
     report.activity = Fact::Known(activity_since(&before, &counters(host)));
-    report.tsc = judge_counter(host, &report, permission, rate, log);
+    report.tsc = counter::judge(host, &report, permission, rate, log);
     report.cpus = counter::between_cpus(report.cpus, permission, rate, budget);
     report.measured_at = Some(humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string());
     report.measured_seconds = (budget.spent().secs() * 100.0).round() / 100.0;
@@ -53,7 +50,7 @@ pub fn live(host: &Host, log: &KernelLog, limit: Nanos, budget: &Budget, progres
 /// Returns those clocks of this machine that are `wanted`, after reading them until the budget is spent.
 fn read(wanted: impl Fn(&str) -> bool, cpus: &[usize], budget: &Budget, progress: Progress) -> Instruments {
     let step_time = Nanos(STEP_TIME.0.min((budget.left().0 / 20.0).max(12e6)));
-    let mut instruments = Instruments::live(timing_clock::counter::permitted(), wanted, budget, step_time);
+    let mut instruments = Instruments::live(wanted, budget, step_time);
     instruments.read(cpus, budget, progress);
     instruments
 }
@@ -68,9 +65,7 @@ fn update_clocksource(host: &Host, log: &KernelLog, report: &mut Report) -> bool
     if changed {
         report.clocksource = Clocksource { before, ..now };
         // A log from --kernel-log has no new lines.
-        if !log.named
-            && let Fact::Known(entries) = KernelLog::own(host).entries
-        {
+        if let (false, Fact::Known(entries)) = (log.named, KernelLog::own(host).entries) {
             report.kernel = Fact::Known(kernel_report(&entries));
         }
     }
@@ -80,8 +75,7 @@ fn update_clocksource(host: &Host, log: &KernelLog, report: &mut Report) -> bool
 /// Measures only PostgreSQL's clock.
 pub fn system_clock(limit: Nanos, stop: &AtomicBool) -> ClockReport {
     let cpus = measure::allowed().unwrap_or_default();
-    let wanted = |name: &str| is_main(name) && name != "rdtscp" && name != "isb_cntvct";
-    let instruments = read(wanted, &cpus, &Budget::new(limit, stop), &mut |_| ());
+    let instruments = read(is_main, &cpus, &Budget::new(limit, stop), &mut |_| ());
     let rate = instruments.rate().ok().map(|rate| rate.rate);
     let system = instruments.figures(rate, None).into_iter().find(|clock| clock.name == SYSTEM);
     system.unwrap_or_else(|| ClockReport::unavailable(SYSTEM, "it was not read"))
@@ -96,12 +90,10 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
         _ => "not measured".into(),
     };
     let figures = measured.known().cloned().unwrap_or_default();
-    let rate = figures
-        .frequency_khz
-        .zip(figures.uncertainty_ppm)
-        .map(|(khz, ppm)| Rate::new(Hertz(khz * 1e3), Ppm(ppm), Nanos::from_secs(figures.seconds)));
+    let rate = |(khz, ppm)| Rate::new(Hertz(khz * 1e3), Ppm(ppm), Nanos::from_secs(figures.seconds));
+    let rate = figures.frequency_khz.zip(figures.uncertainty_ppm).map(rate);
     let permission = if figures.permitted == Some(false) { Err(Refused::Denied) } else { Ok(()) };
-    report.tsc = judge_counter(host, &report, permission, &rate.ok_or(why.clone()), log);
+    report.tsc = counter::judge(host, &report, permission, &rate.ok_or(why.clone()), log);
     report.tsc.permitted = figures.permitted;
     if rate.is_none() {
         report.tsc.usable = report.tsc.usable.filter(|_| !report.tsc.distrust.is_empty());
@@ -151,6 +143,7 @@ const MAX_MESSAGES: usize = 100;
 /// Returns the facts of the kernel's log.
 pub fn kernel_report(log: &KernelClockLog) -> KernelReport {
     let boot = log.this_boot();
+    let switch = |message: &Message| Switch { seconds: message.shown.seconds, to: message.source().into() };
     let about_clocks = |message: &&Message| !matches!(message.kind, Kind::Boot | Kind::CommandLine | Kind::Cpus);
     KernelReport {
         messages: messages(boot),
@@ -159,10 +152,7 @@ pub fn kernel_report(log: &KernelClockLog) -> KernelReport {
         since_boot: !log.truncated,
         demotion: log.demotion(),
         unstable: boot.iter().any(|message| message.shown.level == Level::Fault),
-        switches: log
-            .of(Kind::Switched)
-            .map(|message| Switch { seconds: message.shown.seconds, to: message.source().into() })
-            .collect(),
+        switches: log.of(Kind::Switched).map(switch).collect(),
         firmware_bug: log.of(Kind::FirmwareBug).next().is_some(),
         refused: log.of(Kind::Refused).next_back().map(|message| message.source().into()),
     }
@@ -183,20 +173,17 @@ fn messages(boot: &[Message]) -> Vec<KernelMessage> {
     all
 }
 
+/// How the names of a hypervisor's clock sources begin, and its name.
+const HYPERVISORS: [(&str, &str); 3] = [("xen", "Xen"), ("kvm-clock", "KVM"), ("hyperv", "Hyper-V")];
+
 /// Completes facts that are missing if only the log is there: the kernel's version and boot parameters, the last clock source,
 /// FreeBSD's timecounters, and the timer of an old Linux.
 pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut Clocksource) {
     fill(&mut facts.kernel, log.field(Kind::Boot, "version").map(|version| format!("Linux {version}")));
     fill(&mut facts.boot_parameters, log.field(Kind::CommandLine, "line").map(parameters_about_clocks));
-    let named =
-        log.this_boot().iter().flat_map(|message| [message.fields.text("source"), message.fields.text("watchdog")]);
-    let hypervisor = named.flatten().find_map(|name| match name {
-        "xen" => Some("Xen"),
-        "kvm-clock" => Some("KVM"),
-        name if name.starts_with("hyperv") => Some("Hyper-V"),
-        _ => None,
-    });
-    fill(&mut facts.virtualization, hypervisor.map(String::from));
+    let named = log.this_boot().iter().flat_map(|message| ["source", "watchdog"].map(|hole| message.fields.text(hole)));
+    let hypervisor = named.flatten().find_map(|name| HYPERVISORS.iter().find(|(start, _)| name.starts_with(start)));
+    fill(&mut facts.virtualization, hypervisor.map(|(_, name)| name.to_string()));
     fill(&mut clocksource.current, last_clocksource(log));
     if clocksource.current.known().is_none() && clocksource.available.known().is_none() {
         // This kernel has only one clock source.
@@ -205,7 +192,7 @@ pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut C
         fill(&mut clocksource.current, old);
     }
     let quality =
-        |message: &Message| Some((message.fields.number::<i64>("quality")?, message.fields.text("name")?.to_string()));
+        |Message { fields, .. }: &Message| Some((fields.number("quality")?, fields.text("name")?.to_string()));
     let timecounters: Vec<(i64, String)> = log.of(Kind::Timecounter).filter_map(quality).collect();
     if !timecounters.is_empty() && facts.kernel.known().is_none_or(|kernel| kernel.starts_with("FreeBSD")) {
         fill(&mut facts.kernel, Some("FreeBSD".into()));
@@ -236,30 +223,31 @@ const SAME_RATE_PPM: f64 = 50_000.0;
 
 /// Returns why the log cannot be from the host, if a fact contradicts it.
 pub fn other_host(log: &KernelClockLog, host: &Host, facts: &HostFacts, clocksource: &Clocksource) -> Option<String> {
-    let differs = |what: &str, of_log: Option<String>, of_host: Option<String>| {
-        let (of_log, of_host) = of_log.zip(of_host).filter(|(of_log, of_host)| of_log != of_host)?;
-        Some(format!("its {what} is {of_log}, and that of this host is {of_host}"))
-    };
     let kernel = facts.kernel.known();
     let freebsd = log.of(Kind::Timecounter).next().filter(|_| kernel.is_some_and(|kernel| kernel.starts_with("Linux")));
-    let freebsd = freebsd.map(|_| "FreeBSD".to_string());
     let linux = log.field(Kind::Boot, "version").map(|version| format!("Linux {version}"));
     let online = host.online_cpus();
+    let online = online.known();
+    let most = online.and_then(|online| online.iter().max().copied());
     let cpu = log.this_boot().iter().filter_map(|message| message.fields.number::<usize>("cpu")).max();
-    let cpu = cpu.filter(|cpu| online.known().is_some_and(|online| online.iter().all(|own| own < cpu)));
     let now = clocksource.current.known();
     let demoted = now.filter(|now| log.demoted(now));
-    let cpus = log.field(Kind::Cpus, "cpus").map(String::from);
     let own_rate = host.read("/proc/cpuinfo").known().and_then(|text| bogomips_claim(text)).map(|claim| claim.rate);
     let rates = log.mhz(TSC_RATES).zip(own_rate);
     let rates = rates.filter(|(mhz, own)| own.ppm_from(Hertz(mhz * 1e6)).0.abs() > SAME_RATE_PPM);
-    let mhz = |mhz: f64| Some(format!("{mhz:.0} MHz"));
-    differs("kernel", linux.or(freebsd), kernel.cloned())
-        .or_else(|| Some(format!("it names CPU {}, which this host does not have", cpu?)))
-        .or_else(|| demoted.map(|now| format!("its kernel marked {now} unstable, and this host uses {now}")))
-        .or_else(|| differs("last clock source", last_clocksource(log), now.cloned()))
-        .or_else(|| differs("number of CPUs", cpus, online.known().map(|online| online.len().to_string())))
-        .or_else(|| rates.and_then(|(of_log, own)| differs("TSC's rate", mhz(of_log), mhz(own.0 / 1e6))))
+    let mhz = |mhz: f64| format!("{mhz:.0} MHz");
+    let facts = [
+        ("kernel", linux.or(freebsd.map(|_| "FreeBSD".into())), kernel.cloned()),
+        ("highest CPU", cpu.max(most).map(|cpu| cpu.to_string()), most.map(|most| most.to_string())),
+        (now.map_or("", String::as_str), demoted.map(|_| "marked unstable".into()), Some("in use".into())),
+        ("last clock source", last_clocksource(log), now.cloned()),
+        ("number of CPUs", log.field(Kind::Cpus, "cpus").map(String::from), online.map(|cpus| cpus.len().to_string())),
+        ("TSC's rate", rates.map(|(of_log, _)| mhz(of_log)), rates.map(|(_, own)| mhz(own.0 / 1e6))),
+    ];
+    facts.into_iter().find_map(|(what, of_log, of_host)| {
+        let (of_log, of_host) = of_log.zip(of_host).filter(|(of_log, of_host)| of_log != of_host)?;
+        Some(format!("its {what} is {of_log}, and that of this host is {of_host}"))
+    })
 }
 
 #[cfg(test)]
@@ -299,6 +287,26 @@ mod tests {
         let names = ["HPET", "ACPI-fast", "i8254"].map(String::from).to_vec();
         assert_eq!(completed(log), (Some("FreeBSD".into()), None, Some(names)));
         assert_eq!(completed(""), (None, None, None));
+    }
+
+    #[test]
+    fn a_log_of_a_host_with_other_cpus_or_another_rate_is_from_another_host() {
+        let root = tempfile::tempdir().unwrap();
+        let online = root.path().join("sys/devices/system/cpu");
+        std::fs::create_dir_all(&online).unwrap();
+        std::fs::write(online.join("online"), "0-3\n").unwrap();
+        std::fs::create_dir(root.path().join("proc")).unwrap();
+        std::fs::write(root.path().join("proc/cpuinfo"), "processor : 0\nbogomips : 5000.00\n").unwrap();
+        let host = Host::captured(root.path().into());
+        let report = Report::empty(Origin::Captured, "x");
+        let why = |log: &str| other_host(&parse(log), &host, &report.host, &report.clocksource);
+        let cpus = |number: u32| format!("[    0.1] smp: Brought up 1 node, {number} CPUs");
+        let rate = |mhz: f64| format!("[    0.0] tsc: Detected {mhz:.3} MHz processor");
+        assert_eq!([why(&cpus(4)), why(&rate(2499.9))], [None, None]);
+        assert_eq!(why(&cpus(8)).unwrap(), "its number of CPUs is 8, and that of this host is 4");
+        assert_eq!(why(&rate(3000.0)).unwrap(), "its TSC's rate is 3000 MHz, and that of this host is 2500 MHz");
+        let named = "clocksource: timekeeping watchdog on CPU7: Marking clocksource 'tsc' as unstable because the skew is too large:";
+        assert_eq!(why(named).unwrap(), "its highest CPU is 7, and that of this host is 3");
     }
 
     #[test]

@@ -4,80 +4,66 @@
 //! The counter's reference is not adjusted by NTP, so both run at a constant ratio. If the counter deviates within an interval
 //! by more than a crystal can, it has jumped, or its rate has changed. A second comparison one second later shows which.
 
-use super::{Machine, OffsetStep, Sample, collector, readings};
+use super::*;
 use crate::host::measure::{DriftMeter, MAX_WANDER, Sample as Offset, moves_beyond};
 use crate::host::survey::clocks::{NO_SLEW, OffsetMeter};
-use crate::report::{COUNTER, Collector, Cpus, Drift, DriftStep, Fact, Report, Skew};
-use std::time::Instant;
-use timing_clock::{REFERENCE_NAME, Rate};
+use std::collections::VecDeque;
 
 /// The counter's rate before this interval, and its faults in the last intervals.
 #[derive(Default)]
 pub struct CounterWatch {
     /// for conversions, with its error
     pub rate: Option<Rate>,
-    /// number of intervals
-    intervals: u64,
-    steps: Vec<(u64, DriftStep)>,
-    change_ppm: Option<(u64, f64)>,
+    faults: VecDeque<Fault>,
     seconds: f64,
+}
+
+/// What an interval showed: a step, a change of the rate in ppm, or none of both.
+#[derive(Default)]
+struct Fault {
+    step: Option<DriftStep>,
+    change_ppm: Option<f64>,
 }
 
 impl CounterWatch {
     /// Evaluates the last sample of `meter`. Suspends explain a step. `pause` waits for a second.
     pub fn evaluate(&mut self, meter: &mut DriftMeter, explained: bool, mut pause: impl FnMut(), sample: &mut Sample) {
-        self.intervals += 1;
+        let mut sample_later = |meter: &mut DriftMeter| {
+            pause();
+            meter.sample();
+        };
         let Some(old) = self.rate else {
             // The first rate: two more comparisons, so that a step is not taken for the rate.
-            (0..2).for_each(|_| {
-                pause();
-                meter.sample();
-            });
+            (0..2).for_each(|_| sample_later(meter));
             self.rate = meter.rate();
             return;
         };
         let tick = old.rate.nanos(1.0).0;
-        let samples = meter.samples(tick);
-        if let Some([before, now]) = samples.last_chunk::<2>() {
+        let (mut fault, mut is_step) = (Fault::default(), false);
+        if let Some([before, now]) = meter.samples(tick).last_chunk::<2>() {
             self.seconds += (now.at - before.at) / 1e9;
             if let Some(by_ns) = deviation(before, now, &old) {
-                pause();
-                meter.sample();
-                let after = meter.samples(tick).last().copied();
-                let change = after.and_then(|after| rate_change(now, &after, &old));
+                sample_later(meter);
+                fault.change_ppm = meter.samples(tick).last().and_then(|after| rate_change(now, after, &old));
                 // The samples before the change describe another rate, or another offset.
                 meter.keep_last(2);
-                match change {
-                    Some(ppm) => {
-                        sample.rate_change_ppm = Some(ppm);
-                        self.change_ppm = Some((self.intervals, ppm));
-                    }
-                    None if !explained => self.add_step(by_ns, before.error + now.error, sample),
-                    None => {}
-                }
-                if change.is_none() {
-                    // The rate is the old one. Two samples within a second would give it with a larger error.
-                    return self.forget();
+                sample.rate_change_ppm = fault.change_ppm;
+                is_step = fault.change_ppm.is_none();
+                if is_step && !explained {
+                    let error_ns = before.error + now.error;
+                    sample.offset_steps.push(OffsetStep { clock: COUNTER, reference: REFERENCE_NAME, by_ns, error_ns });
+                    let (by_ns, error_ns) = (by_ns.round(), error_ns.ceil());
+                    fault.step = Some(DriftStep { at_seconds: self.seconds, by_ns, error_ns });
                 }
             }
         }
-        meter.keep_last(readings::LENGTH);
-        self.rate =
-            meter.rate().filter(|new| new.uncertainty <= old.uncertainty || new.duration.secs() > 1.0).or(self.rate);
-        self.forget();
-    }
-
-    fn add_step(&mut self, by_ns: f64, error_ns: f64, sample: &mut Sample) {
-        sample.offset_steps.push(OffsetStep { clock: COUNTER, reference: REFERENCE_NAME, by_ns, error_ns });
-        let step = DriftStep { at_seconds: self.seconds, by_ns: by_ns.round(), error_ns: error_ns.ceil() };
-        self.steps.push((self.intervals, step));
-    }
-
-    /// Forgets faults that are older than the window.
-    fn forget(&mut self) {
-        let oldest = self.intervals.saturating_sub(readings::LENGTH as u64);
-        self.steps.retain(|(interval, _)| *interval > oldest);
-        self.change_ppm = self.change_ppm.filter(|(interval, _)| *interval > oldest);
+        readings::push(&mut self.faults, fault);
+        // After a step the rate is the old one. Two samples within a second would give it with a larger error.
+        if !is_step {
+            meter.keep_last(readings::LENGTH);
+            let is_better = |new: &Rate| new.uncertainty <= old.uncertainty || new.duration.secs() > 1.0;
+            self.rate = meter.rate().filter(is_better).or(self.rate);
+        }
     }
 
     /// Returns the counter's drift for the report: the faults of the last intervals. The rate itself is subtracted.
@@ -88,8 +74,8 @@ impl CounterWatch {
             reference: REFERENCE_NAME.into(),
             rate_ppm: 0.0,
             uncertainty_ppm: (rate.uncertainty.0 * 1e4).ceil() / 1e4,
-            bend_ppm: self.change_ppm.map_or(0.0, |(_, ppm)| ppm.abs()),
-            steps: self.steps.iter().map(|(_, step)| step.clone()).collect(),
+            bend_ppm: self.faults.iter().filter_map(|fault| fault.change_ppm).next_back().map_or(0.0, f64::abs),
+            steps: self.faults.iter().filter_map(|fault| fault.step.clone()).collect(),
             over_seconds: rate.duration.secs(),
         })
     }
@@ -112,20 +98,6 @@ fn rate_change(now: &Offset, after: &Offset, rate: &Rate) -> Option<f64> {
     let ppm = (after.offset - now.offset) / span * 1e6;
     let possible = MAX_WANDER * 1e6 + rate.uncertainty.0 + (now.error + after.error) / span * 1e6;
     (span > 0.0 && ppm.abs() > possible).then_some(ppm)
-}
-
-/// A smaller change of the rate changes no result.
-const NOTICEABLE_PPM: f64 = 0.5;
-
-/// Returns whether the rate differs from that of the last judgement, or is much more precise.
-pub fn is_new(now: Option<Rate>, judged: Option<Rate>) -> bool {
-    match (now, judged) {
-        (Some(now), Some(judged)) => {
-            now.uncertainty.0 < judged.uncertainty.0 / 2.0
-                || now.rate.ppm_from(judged.rate).0.abs() > judged.uncertainty.0 + NOTICEABLE_PPM
-        }
-        (now, judged) => now.is_some() != judged.is_some(),
-    }
 }
 
 /// Smaller steps are not reported. EXPLAIN prints microseconds.
@@ -152,11 +124,6 @@ pub fn steps(offsets: &[OffsetMeter]) -> Vec<OffsetStep> {
     offsets.iter().filter_map(step).collect()
 }
 
-/// Returns the time for which the machine was suspended, if CLOCK_BOOTTIME shows it.
-pub fn suspended_s(steps: &[OffsetStep]) -> Option<f64> {
-    steps.iter().find(|step| step.clock == "boottime" && step.by_ns > 0.0).map(|step| step.by_ns / 1e9)
-}
-
 /// A pair is compared after this many intervals: every five minutes by default. After a change, in the next intervals.
 const EVERY: u64 = 20;
 
@@ -178,58 +145,35 @@ pub struct SkewWatch {
     pub unavailable: Option<String>,
 }
 
-impl SkewWatch {
+impl<M: Machine> Watch<M> {
     /// Compares the next pair of CPUs, if it is time. Returns the duration, and why there are no bounds.
-    pub fn sample(
-        &mut self,
-        machine: &mut impl Machine,
-        facts: &Report,
-        rate: Option<Rate>,
-        changed: bool,
-    ) -> Option<Collector> {
+    pub fn compare_cpus(&mut self, changed: bool) -> Option<Collector> {
         if changed {
             // The bounds belong to the previous clock source.
-            *self = SkewWatch::default();
+            self.skew = SkewWatch::default();
         }
-        self.intervals += 1;
-        let cpus = facts.cpus.allowed.known().cloned().unwrap_or_default();
+        let skew = &mut self.skew;
+        skew.intervals += 1;
+        let cpus = self.facts.cpus.allowed.known().cloned().unwrap_or_default();
         // At the start, each pair is compared as soon as possible, one per interval. If that fails, the CPUs are busy.
-        let is_start = self.failures == 0 && self.compared < cpus.len().saturating_sub(1);
-        let is_due = is_start || self.intervals.is_multiple_of(EVERY);
+        let is_start = skew.failures == 0 && skew.compared < cpus.len().saturating_sub(1);
+        let is_due = is_start || skew.intervals.is_multiple_of(EVERY);
         let (&first, others) = cpus.split_first().filter(|(_, others)| is_due && !others.is_empty())?;
-        let other = others[self.compared % others.len()];
+        let other = others[skew.compared % others.len()];
         let start = Instant::now();
-        let pair = Cpus { allowed: Fact::Known(vec![first, other]), ..facts.cpus.clone() };
-        let result = machine.skew(pair, rate);
+        let pair = Cpus { allowed: Fact::Known(vec![first, other]), ..self.facts.cpus.clone() };
+        let result = self.machine.skew(pair, self.counter.rate);
         let has_failed = result.skew_unavailable.is_some();
-        self.failures = if has_failed { self.failures + 1 } else { 0 };
-        let is_decided = !has_failed || self.failures >= MOST_FAILURES;
+        skew.failures = if has_failed { skew.failures + 1 } else { 0 };
+        let is_decided = !has_failed || skew.failures >= MOST_FAILURES;
         // The comparison of one clock can fail, and that of another one succeed. The old bounds hold until it is decided.
         let is_replaced = |old: &Skew| is_decided || result.skew.iter().any(|new| new.clock == old.clock);
-        self.bounds.retain(|old| old.b != other || !is_replaced(old));
-        self.bounds.extend(result.skew);
+        skew.bounds.retain(|old| old.b != other || !is_replaced(old));
+        skew.bounds.extend(result.skew);
         if is_decided {
-            self.compared += 1;
-            self.unavailable = result.skew_unavailable;
+            skew.compared += 1;
+            skew.unavailable = result.skew_unavailable;
         }
-        Some(collector("skew", start, self.unavailable.clone()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use timing_clock::{Hertz, Nanos, Ppm};
-
-    #[test]
-    fn a_rate_is_new_if_it_changed_or_is_more_precise() {
-        let rate = |hz, ppm| Some(Rate::new(Hertz(hz), Ppm(ppm), Nanos(1e9)));
-        let judged = rate(1e9, 1.0);
-        assert!(is_new(judged, None) && is_new(None, judged) && !is_new(None, None));
-        // 1 ppm of 1 GHz is 1000 Hz.
-        assert!(!is_new(rate(1e9 + 1400.0, 1.0), judged));
-        assert!(is_new(rate(1e9 + 1600.0, 1.0), judged));
-        assert!(!is_new(rate(1e9, 0.6), judged));
-        assert!(is_new(rate(1e9, 0.4), judged));
+        Some(collector("skew", start, skew.unavailable.clone()))
     }
 }

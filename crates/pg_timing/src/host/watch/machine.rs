@@ -1,15 +1,14 @@
 //! What a watch needs of a machine, and this machine.
 
-use super::Sample;
+use super::*;
 use crate::host::facts::{FollowedLog, Host, activity_since, counters, own_use};
 use crate::host::measure::{Budget, Pinned, allowed};
-use crate::host::survey::clocks::{Instruments, STEP_TIME, is_main};
+use crate::host::survey::clocks::{STEP_TIME, is_main};
 use crate::host::survey::{self, counter};
-use crate::report::{Activity, Clocksource, Cpus, Fact, Ntp, Origin, OwnUse, Report, TscReport};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use timing_clock::{Clock, Features, Nanos, Posix, Rate, Refused, counter::permitted};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use timing_clock::{Clock, Features, Nanos, Posix, counter::permitted};
 
 /// A machine to watch: [`LiveMachine`], or a synthetic one in tests.
 pub trait Machine {
@@ -60,9 +59,8 @@ impl State {
     /// Adds to the sample what changed since `before`.
     pub fn compare(&self, before: &State, sample: &mut Sample) {
         sample.suspends = self.suspends.zip(before.suspends).map_or(0, |(now, before)| now.saturating_sub(before));
-        if let Some(((rtc_s, boottime_s), (rtc_before_s, boottime_before_s))) =
-            self.hardware_clock.zip(before.hardware_clock)
-        {
+        let both = self.hardware_clock.zip(before.hardware_clock);
+        if let Some(((rtc_s, boottime_s), (rtc_before_s, boottime_before_s))) = both {
             let ahead_s = (rtc_s - rtc_before_s) - (boottime_s - boottime_before_s);
             // With NTP, the kernel sets a wrong hardware clock to the time of day. A pause makes a right one wrong.
             let is_right = |rtc_s: f64, unix_s: f64| (rtc_s - unix_s).abs() <= RTC_STEPS_S;
@@ -70,11 +68,10 @@ impl State {
             sample.paused_s = Some(ahead_s).filter(|ahead| *ahead > RTC_STEPS_S && !was_set);
         }
         if self.features != before.features {
-            let what = "the CPU reports other features than before: the virtual machine moved to another host";
-            sample.restored = Some(what.into());
+            sample.restored = Some("the CPU reports other features: the virtual machine moved to another host".into());
         } else if self.vmclock_disruption.zip(before.vmclock_disruption).is_some_and(|(now, before)| now != before) {
             sample.restored =
-                Some("the hypervisor's vmclock says that the virtual machine was restored, cloned or moved".into());
+                Some("the hypervisor's vmclock says that the machine was restored, cloned or moved".into());
         } else if sample.messages.iter().any(|message| message.contains("virtual machine fork")) {
             sample.restored = Some("the kernel noticed that the virtual machine was restored or cloned".into());
         }
@@ -85,8 +82,6 @@ impl State {
 pub struct LiveMachine {
     host: Host,
     log: FollowedLog,
-    permission: Result<(), Refused>,
-    cpus: Vec<usize>,
     started: Instant,
     /// ends a sleep early
     stop: Arc<AtomicBool>,
@@ -101,26 +96,18 @@ pub const STOP_CHECK: Duration = Duration::from_millis(250);
 
 impl LiveMachine {
     pub fn new(stop: Arc<AtomicBool>) -> LiveMachine {
-        LiveMachine {
-            host: Host::live(),
-            log: FollowedLog::start(),
-            permission: permitted(),
-            cpus: allowed().unwrap_or_default(),
-            started: Instant::now(),
-            stop,
-        }
+        LiveMachine { host: Host::live(), log: FollowedLog::start(), started: Instant::now(), stop }
     }
 }
 
 impl Machine for LiveMachine {
     fn facts(&mut self) -> Report {
-        self.cpus = allowed().unwrap_or_default();
         survey::facts(&self.host, &self.log.log, Origin::Measured)
     }
 
     fn instruments(&mut self) -> Instruments {
         let stop = AtomicBool::new(false);
-        Instruments::live(self.permission, is_main, &Budget::new(STEPS_TIME, &stop), STEP_TIME)
+        Instruments::live(is_main, &Budget::new(STEPS_TIME, &stop), STEP_TIME)
     }
 
     fn clocksource(&mut self) -> Clocksource {
@@ -152,20 +139,21 @@ impl Machine for LiveMachine {
 
     fn on_cpu(&mut self, nth: usize, read: &mut dyn FnMut()) -> Activity {
         // If the CPU is offline or refused, the clocks are read on any CPU.
-        let _pin = self.cpus.get(nth % self.cpus.len().max(1)).and_then(|cpu| Pinned::to(*cpu).ok());
+        let cpus = allowed().unwrap_or_default();
+        let _pin = cpus.get(nth % cpus.len().max(1)).and_then(|cpu| Pinned::to(*cpu).ok());
         let before = counters(&self.host);
         read();
         activity_since(&before, &counters(&self.host))
     }
 
     fn judge_counter(&self, facts: &Report, rate: &Result<Rate, String>) -> TscReport {
-        counter::judge(&self.host, facts, self.permission, rate, &self.log.log)
+        counter::judge(&self.host, facts, permitted(), rate, &self.log.log)
     }
 
     fn skew(&mut self, cpus: Cpus, rate: Option<Rate>) -> Cpus {
         let stop = AtomicBool::new(false);
         let rate = rate.ok_or_else(|| "the counter's rate is unknown".to_string());
-        survey::between_cpus(cpus, self.permission, &rate, &Budget::new(SKEW_LIMIT, &stop))
+        survey::between_cpus(cpus, permitted(), &rate, &Budget::new(SKEW_LIMIT, &stop))
     }
 
     fn own_use(&mut self) -> OwnUse {

@@ -9,9 +9,9 @@ pub mod tests;
 pub use machine::{LiveMachine, Machine, STOP_CHECK, State};
 
 use crate::host::survey::clocks::Instruments;
-use crate::report::{COUNTER, ClockReport, Clocksource, Collector, OwnUse, Report};
+use crate::report::*;
 use drift::{CounterWatch, SkewWatch};
-use readings::{ClockReader, Window};
+use readings::{Pace, Window};
 use std::time::Instant;
 use timing_clock::{REFERENCE_NAME, Rate};
 
@@ -70,9 +70,11 @@ pub struct Watch<M> {
     skew: SkewWatch,
     samples: u64,
     state: State,
-    reader: ClockReader,
-    /// the rate with which the counter was judged since the facts were read
-    judged: Option<Option<Rate>>,
+    pace: Pace,
+    /// the clocks' figures of the last reading
+    figures: Vec<ClockReport>,
+    /// whether the counter was judged with a rate, since the facts were read
+    judged: Option<bool>,
     log_readable: bool,
     /// duration of the pauses between two readings in one sample
     requested_s: f64,
@@ -90,7 +92,8 @@ impl<M: Machine> Watch<M> {
             skew: SkewWatch::default(),
             samples: 0,
             state: machine.state(),
-            reader: ClockReader::new(interval_s),
+            pace: Pace::new(interval_s),
+            figures: Vec::new(),
             judged: None,
             log_readable: true,
             requested_s: 0.0,
@@ -137,7 +140,7 @@ impl<M: Machine> Watch<M> {
             self.instruments = self.machine.instruments();
             self.instruments.offsets.iter_mut().for_each(|offset| offset.meter.sample());
             self.counter = CounterWatch::default();
-            self.reader.make_due();
+            self.pace.skip = 0;
         }
         self.samples += 1;
         self.facts.clocksource = Clocksource { before: self.window.clocksource_before(), ..clocksource };
@@ -145,8 +148,8 @@ impl<M: Machine> Watch<M> {
         self.read_clocks(&mut sample);
         // Firmware can change the counters of CPUs while the machine is suspended.
         let changed = changed || sample.suspends > 0 || sample.suspended_s.is_some();
-        sample.collectors.extend(self.skew.sample(&mut self.machine, &self.facts, self.counter.rate, changed));
-        self.judge_counter();
+        sample.collectors.extend(self.compare_cpus(changed));
+        self.judge_counter(sample.rate_change_ppm.is_some());
         sample.report = self.report();
         sample.counter = self.counter.rate;
         sample.own = self.machine.own_use();
@@ -157,10 +160,10 @@ impl<M: Machine> Watch<M> {
     /// both readings.
     pub fn confirm(&mut self, sample: &mut Sample) {
         pause(&mut self.machine, self.interval_s, &mut self.requested_s);
-        let first = self.reader.figures.clone();
-        self.reader.make_due();
+        let first = self.figures.clone();
+        self.pace.skip = 0;
         self.read_clocks(sample);
-        for (now, first) in self.reader.figures.iter_mut().zip(first) {
+        for (now, first) in self.figures.iter_mut().zip(first) {
             if first.cost_ns() < now.cost_ns() || now.cost_ns().is_none() {
                 *now = first;
             }
@@ -193,7 +196,8 @@ impl<M: Machine> Watch<M> {
         let offsets = &mut self.instruments.offsets;
         offsets.iter_mut().for_each(|offset| offset.meter.sample());
         sample.offset_steps = drift::steps(offsets);
-        sample.suspended_s = drift::suspended_s(&sample.offset_steps);
+        let suspend = sample.offset_steps.iter().find(|step| step.clock == "boottime" && step.by_ns > 0.0);
+        sample.suspended_s = suspend.map(|step| step.by_ns / 1e9);
         offsets.iter_mut().for_each(|offset| offset.meter.keep_last(readings::LENGTH));
         self.machine.monotonic_s() - start_s
     }
@@ -213,26 +217,13 @@ impl<M: Machine> Watch<M> {
         sample.collectors.push(Collector { name: "drift", seconds, error: None });
     }
 
-    /// Reads the clocks, unless that is too expensive in each interval, and adds the figures to the window.
-    fn read_clocks(&mut self, sample: &mut Sample) {
-        let rate = self.counter.rate.map(|rate| rate.rate);
-        let current = self.facts.clocksource.current.known().map(String::as_str);
-        if let Some((collector, activity)) =
-            self.reader.read(&mut self.machine, &mut self.instruments, rate, current, self.samples as usize)
-        {
-            sample.collectors.push(collector);
-            sample.interval.extend(self.reader.figures.iter().cloned());
-            self.window.add_reading(&self.reader.figures, activity);
-        }
-    }
-
     /// Judges the counter if the facts or its rate changed. That takes milliseconds on a host with many CPUs.
-    fn judge_counter(&mut self) {
+    fn judge_counter(&mut self, is_rate_new: bool) {
         let rate = self.counter.rate;
-        if self.judged.is_none_or(|judged| drift::is_new(rate, judged)) {
+        if is_rate_new || self.judged != Some(rate.is_some()) {
             let measured = rate.ok_or_else(|| "not measured yet".to_string());
             self.facts.tsc = self.machine.judge_counter(&self.facts, &measured);
-            self.judged = Some(rate);
+            self.judged = Some(rate.is_some());
         }
     }
 
@@ -240,7 +231,7 @@ impl<M: Machine> Watch<M> {
     fn report(&self) -> Report {
         let mut report = self.facts.clone();
         report.measured_seconds = self.window.measured_s();
-        report.clocks = self.window.apply(&self.reader.figures);
+        report.clocks = self.window.apply(&self.figures);
         report.activity = self.window.activity();
         report.drift = self.instruments.offset_drifts().chain(self.counter.drift()).collect();
         report.cpus.skew = self.skew.bounds.clone();

@@ -1,14 +1,11 @@
 //! Reads the clocks of this machine for a short time in each interval, and keeps the figures of the last intervals. A finding
 //! describes this window, so that it can be seen for some minutes, and does not depend on a single short reading.
 
-use super::Machine;
+use super::*;
 use crate::host::measure::Budget;
-use crate::host::survey::clocks::Instruments;
-use crate::report::{Activity, ClockReport, Clocksource, Collector, Fact, Gaps, SYSTEM};
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
-use timing_clock::{Clock, Hertz, Nanos, Posix};
+use timing_clock::{Clock, Nanos, Posix};
 
 /// The time for reading clocks, as a share of an interval. The evaluation, the comparison of CPUs and the outputs take about
 /// 6 ms, so that all together stay below 0.1% of one CPU in an interval of 15 s.
@@ -20,60 +17,46 @@ const MIN_READING: Nanos = Nanos::from_millis(1.0);
 const ALLOWED_SHARE: f64 = 0.8e-3;
 const MIN_ALLOWED_S: f64 = 20e-3;
 
-/// Reads the clocks, and keeps the last figures.
-pub struct ClockReader {
+/// How long the clocks are read in each interval.
+pub struct Pace {
     /// time for reading all clocks
     pub limit: Nanos,
     /// time for reading and evaluating them; if they take longer, they are not read in each interval
     pub allowed_s: f64,
     /// intervals until the next reading, if a reading is expensive
-    skip: u64,
-    /// the clocks' figures of the last reading
-    pub figures: Vec<ClockReport>,
+    pub skip: u64,
 }
 
-impl ClockReader {
-    pub fn new(interval_s: f64) -> ClockReader {
-        ClockReader {
-            limit: Nanos((interval_s * 1e9 * READING_SHARE).max(MIN_READING.0)),
-            allowed_s: (interval_s * ALLOWED_SHARE).max(MIN_ALLOWED_S),
-            skip: 0,
-            figures: Vec::new(),
-        }
+impl Pace {
+    pub fn new(interval_s: f64) -> Pace {
+        let limit = Nanos((interval_s * 1e9 * READING_SHARE).max(MIN_READING.0));
+        Pace { limit, allowed_s: (interval_s * ALLOWED_SHARE).max(MIN_ALLOWED_S), skip: 0 }
     }
+}
 
-    /// Makes the next call of [`ClockReader::read`] read the clocks, even if that is expensive.
-    pub fn make_due(&mut self) {
-        self.skip = 0;
-    }
-
-    /// Reads the clocks on the CPU whose turn it is, and returns the collector and the activity meanwhile. `rate` is the
-    /// counter's rate, and `current` the clock source. Clocks that are slow to read are read in some intervals only: returns
-    /// None in the others.
-    pub fn read<M: Machine>(
-        &mut self,
-        machine: &mut M,
-        instruments: &mut Instruments,
-        rate: Option<Hertz>,
-        current: Option<&str>,
-        turn: usize,
-    ) -> Option<(Collector, Activity)> {
-        if self.skip > 0 {
-            self.skip -= 1;
-            return None;
+impl<M: Machine> Watch<M> {
+    /// Reads the clocks on the CPU whose turn it is, and adds the figures to the window. Clocks that are slow to read are read in
+    /// some intervals only.
+    pub fn read_clocks(&mut self, sample: &mut Sample) {
+        if self.pace.skip > 0 {
+            self.pace.skip -= 1;
+            return;
         }
         let (start, cpu_start_s) = (Instant::now(), thread_cpu_s());
-        let stop = AtomicBool::new(false);
-        let budget = Budget::new(self.limit, &stop);
-        let activity = machine.on_cpu(turn, &mut || instruments.read_once(&budget, self.limit));
-        self.figures = instruments.figures(rate, current);
+        let (stop, limit) = (AtomicBool::new(false), self.pace.limit);
+        let (budget, instruments) = (Budget::new(limit, &stop), &mut self.instruments);
+        let activity = self.machine.on_cpu(self.samples as usize, &mut || instruments.read_once(&budget, limit));
+        let current = self.facts.clocksource.current.known().map(String::as_str);
+        self.figures = instruments.figures(self.counter.rate.map(|rate| rate.rate), current);
         let seconds = start.elapsed().as_secs_f64();
         // A slow clock takes longer than the limit, because each clock is read for at least one block. An interruption takes
         // no CPU time: a pause of seconds must not stop the readings for an hour.
-        self.skip = ((thread_cpu_s() - cpu_start_s).min(seconds) / self.allowed_s) as u64;
+        self.pace.skip = ((thread_cpu_s() - cpu_start_s).min(seconds) / self.pace.allowed_s) as u64;
         let system = self.figures.iter().find(|clock| clock.name == SYSTEM);
         let error = system.and_then(|clock| clock.unavailable.clone());
-        Some((Collector { name: "clocks", seconds, error }, activity))
+        sample.collectors.push(Collector { name: "clocks", seconds, error });
+        sample.interval.extend(self.figures.iter().cloned());
+        self.window.add_reading(&self.figures, activity);
     }
 }
 
@@ -95,14 +78,9 @@ const MIN_MEASURED_NS: f64 = 10e6;
 
 /// The last intervals.
 pub struct Window {
-    readings: VecDeque<Reading>,
+    /// the figures of all clocks, and the activity meanwhile
+    readings: VecDeque<(Vec<ClockReport>, Activity)>,
     clocksources: VecDeque<Option<String>>,
-}
-
-/// One reading of all clocks.
-struct Reading {
-    clocks: Vec<ClockReport>,
-    activity: Activity,
 }
 
 impl Window {
@@ -129,7 +107,7 @@ impl Window {
 
     /// Adds a reading of all clocks.
     pub fn add_reading(&mut self, figures: &[ClockReport], activity: Activity) {
-        push(&mut self.readings, Reading { clocks: figures.to_vec(), activity });
+        push(&mut self.readings, (figures.to_vec(), activity));
     }
 
     /// Returns the figures of the last reading, with the number of reads, the backward steps and the lost time of the window.
@@ -163,12 +141,12 @@ impl Window {
 
     /// Returns the figures of one clock in each interval.
     fn of(&self, name: &str) -> impl Iterator<Item = &ClockReport> {
-        self.readings.iter().flat_map(|reading| &reading.clocks).filter(move |clock| clock.name == name)
+        self.readings.iter().flat_map(|(clocks, _)| clocks).filter(move |clock| clock.name == name)
     }
 
     /// Returns the activity in the window, if the clocks were read for long enough.
     pub fn activity(&self) -> Fact<Activity> {
-        let known: Vec<&Activity> = self.readings.iter().map(|reading| &reading.activity).collect();
+        let known: Vec<&Activity> = self.readings.iter().map(|(_, activity)| activity).collect();
         let period_ms: f64 = known.iter().filter_map(|activity| activity.period_ms).sum();
         let longest_wait_ms = known.iter().filter_map(|activity| activity.run_delay_ms).fold(0.0, f64::max);
         if (period_ms - longest_wait_ms) * 1e6 < MIN_PERIOD_NS {
@@ -189,7 +167,8 @@ fn measured_ns<'a>(clocks: impl Iterator<Item = &'a ClockReport>) -> f64 {
     clocks.filter_map(ClockReport::measured_ns).sum()
 }
 
-fn push<T>(queue: &mut VecDeque<T>, value: T) {
+/// Adds a value to those of the last intervals.
+pub fn push<T>(queue: &mut VecDeque<T>, value: T) {
     if queue.len() == LENGTH {
         queue.pop_front();
     }

@@ -162,7 +162,7 @@ fn a_log_of_another_host_is_judged_alone() {
     let freebsd = "Timecounter \"TSC-low\" frequency 1400000000 Hz quality 1000\n";
     for (log, why) in [
         (other, "its kernel is Linux 2.6.99-other"),
-        (cpu, "CPU 4095, which this host does not have"),
+        (cpu, "its highest CPU is 4095, and that of this host is "),
         (freebsd, "its kernel is FreeBSD, and that of this host is Linux"),
     ] {
         let mut command = pg_timing();

@@ -9,7 +9,7 @@ use timing_clock::Nanos;
 impl<M: Machine> Watch<M> {
     /// Reads each clock for one block only, in each interval.
     pub fn read_briefly(&mut self) {
-        (self.reader.limit, self.reader.allowed_s) = (Nanos(0.0), f64::INFINITY);
+        (self.pace.limit, self.pace.allowed_s) = (Nanos(0.0), f64::INFINITY);
     }
 }
 

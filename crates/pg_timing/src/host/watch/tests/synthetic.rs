@@ -206,7 +206,6 @@ impl Machine for SyntheticMachine {
             clocks,
             outside: Box::new(self.clock(Kind::Counter)),
             outside_cost: 9.0 * TICKS_PER_NS,
-            outside_is_counter: true,
             counter: Ok(meter(Kind::Counter, Kind::Reference)),
             offsets: vec![
                 offset(SYSTEM, Kind::System, REFERENCE_NAME, Kind::Reference, MAX_SLEW),
