@@ -37,6 +37,14 @@ fn totals(text: &str) -> LogReport {
 }
 
 #[test]
+fn the_progress_is_shown_while_there_are_no_results() {
+    let shown = std::cell::Cell::new(0.0);
+    let text = "LOG:  checkpoint starting\n".repeat(100_000);
+    assert!(with_log(&text, |log| Log { progress: &|done| shown.set(done), ..log }.totals()).is_err());
+    assert!(shown.get() > 0.5, "{shown:?}");
+}
+
+#[test]
 fn executions_of_a_statement_are_added_up() {
     let log = entry("t", 1000, 1.0) + &entry("u", 1000, 9.0) + &entry("t", 2000, 2.0);
     let report = totals(&log);
