@@ -17,12 +17,10 @@ use crate::error::Error;
 use crate::human::grouped;
 use crate::plan::unusable::SUPPORTED;
 use crate::plan::{Estimate, Explained, Inputs, Unusable, estimate};
-use crate::report::{ExplainReport, LogHost, LogReport, SkippedPlans};
+use crate::report::{ExplainReport, LogHost, LogPlace, LogReport, SkippedPlans};
 use entry::Format;
-use input::Place;
 use parse::Logged;
 use std::collections::{BTreeMap, BTreeSet};
-use std::mem::discriminant;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -225,21 +223,21 @@ impl Log<'_> {
             }
             collect(gaps.plans, result).unwrap_or_else(|why| {
                 gaps.damaged_messages += u64::from(logged.is_message && why.is_damage());
-                skips.add(logged.place, why);
+                skips.add(self.sources.place(logged.place), why);
                 ControlFlow::Continue(())
             })
         });
         let was_stopped = self.stop.load(Ordering::Relaxed);
-        if gaps.plans as u64 <= skips.plans() {
+        let skipped = skips.sorted();
+        if gaps.plans as u64 <= skipped.iter().map(|skipped| skipped.plans).sum() {
             return Err(match errors.into_iter().next() {
                 _ if was_stopped => Error::new("stopped before a plan was read", "wait until the progress bar moves"),
                 Some(error) => error,
-                None => skips.error(),
+                None => none_is_usable(gaps.plans, skipped),
             });
         }
         let hosts = several_hosts(hosts);
         let notes = notes(&self.sources, &hosts, &formats);
-        let skipped = skips.into_plans(&self.sources);
         Ok(Gaps { skipped, notes, hosts, errors, was_stopped, ..gaps })
     }
 }
@@ -292,60 +290,36 @@ fn notes(sources: &Sources, hosts: &[LogHost], formats: &BTreeSet<Format>) -> Ve
     notes
 }
 
-/// The reasons why plans were skipped. Reasons with the same hint count as one: their texts can contain figures.
-/// They are in the order of their first plans, because two plans can have the same place.
+/// The reasons why plans were skipped, in the order of their first plans. Reasons with the same hint count as one: their texts
+/// can contain figures.
 #[derive(Default)]
-struct Skips(Vec<Skipped>);
-
-/// Plans that were skipped for one reason.
-struct Skipped {
-    plans: u64,
-    /// of the first plan
-    why: Unusable,
-    first: Place,
-}
+struct Skips(Vec<SkippedPlans>);
 
 impl Skips {
-    fn add(&mut self, first: Place, why: Unusable) {
-        let hint = |why: &Unusable| Error::from(why.clone()).hint;
-        let is_same =
-            |known: &&mut Skipped| discriminant(&known.why) == discriminant(&why) && hint(&known.why) == hint(&why);
-        match self.0.iter_mut().find(is_same) {
+    fn add(&mut self, first: LogPlace, why: Unusable) {
+        let is_damaged = why.is_damage();
+        let Error { what: reason, hint, .. } = why.into();
+        match self.0.iter_mut().find(|known| known.hint == hint && known.is_damaged == is_damaged) {
             Some(known) => known.plans += 1,
-            None => self.0.push(Skipped { plans: 1, why, first }),
+            None => self.0.push(SkippedPlans { plans: 1, reason, hint, first, is_damaged }),
         }
-    }
-
-    fn plans(&self) -> u64 {
-        self.0.iter().map(|skipped| skipped.plans).sum()
     }
 
     /// Returns the reasons, the most frequent one first.
-    fn sorted(mut self) -> Vec<Skipped> {
-        self.0.sort_by_key(|skipped| (std::cmp::Reverse(skipped.plans), skipped.first));
+    fn sorted(mut self) -> Vec<SkippedPlans> {
+        self.0.sort_by_key(|skipped| std::cmp::Reverse(skipped.plans));
         self.0
     }
+}
 
-    /// Returns the error if all plans were skipped.
-    fn error(self) -> Error {
-        let plans = self.plans();
-        let Some(most) = self.sorted().into_iter().next() else {
-            return Error::new("there is no plan in the input", SUPPORTED);
-        };
-        let Error { what, hint, .. } = most.why.into();
-        match plans {
-            1 => Error::new(what, hint),
-            _ => Error::new(format!("none of the {plans} plans can be used; {} of them: {what}", most.plans), hint),
+/// Returns the error if all plans were skipped.
+fn none_is_usable(plans: usize, skipped: Vec<SkippedPlans>) -> Error {
+    match skipped.into_iter().next() {
+        None => Error::new("there is no plan in the input", SUPPORTED),
+        Some(most) if plans == 1 => Error::new(most.reason, most.hint),
+        Some(SkippedPlans { plans: most, reason, hint, .. }) => {
+            Error::new(format!("none of the {plans} plans can be used; {most} of them: {reason}"), hint)
         }
-    }
-
-    fn into_plans(self, sources: &Sources) -> Vec<SkippedPlans> {
-        let of_one_reason = |Skipped { plans, why, first }: Skipped| {
-            let is_damaged = why.is_damage();
-            let Error { what: reason, hint, .. } = why.into();
-            SkippedPlans { plans, reason, hint, first: sources.place(first), is_damaged }
-        };
-        self.sorted().into_iter().map(of_one_reason).collect()
     }
 }
 

@@ -110,7 +110,7 @@ fn root(rest: &str, lead: usize) -> Option<(usize, &str)> {
     }
 }
 
-/// Returns the length of what the first line and the line of the next node or of a time have in common: a frame with letters.
+/// Returns the length of a frame with letters: what the first line and the line of the next node or of a time have in common.
 fn shared_lead(rest: &str) -> Option<usize> {
     /// A node's line has at most this many lines of properties after it, mostly.
     const NEAR: usize = 30;
@@ -121,19 +121,23 @@ fn shared_lead(rest: &str) -> Option<usize> {
         line.contains(ARROW) && figures_end(line).is_some() || WORDS[1..].iter().any(|word| line.contains(word))
     };
     let next = lines.take(NEAR).find(is_known)?;
-    let common = |a: &str, b: &str| a.char_indices().zip(b.chars()).find(|((_, a), b)| a != b).map(|((at, _), _)| at);
-    let at = common(first, next)?;
-    // The lines can have numbers.
-    let (line, other) = (&first[at..], next.get(at..)?);
-    let (end, other_end) = match (digits(line), digits(other)) {
-        (0, _) | (_, 0) => (0, 0),
-        (end, other_end) => {
-            let same = common(&line[end..], &other[other_end..])?;
-            (end + same, other_end + same)
-        }
-    };
-    let after = other[other_end..].trim_start();
-    (at + end > 0 && WORDS.iter().any(|word| after.starts_with(word))).then_some(at + end)
+    let (at, end) = similar(first, next);
+    let after = next[end..].trim_start();
+    (at > 0 && WORDS.iter().any(|word| after.starts_with(word))).then_some(at)
+}
+
+/// Returns the lengths of the beginnings of two texts that differ only in their numbers.
+fn similar(one: &str, other: &str) -> (usize, usize) {
+    let (mut rest, mut rest_of_other) = (one, other);
+    while let (Some(next), Some(next_of_other)) = (rest.chars().next(), rest_of_other.chars().next()) {
+        let lengths = match (digits(rest), digits(rest_of_other)) {
+            (0, 0) if next == next_of_other => (next.len_utf8(), next.len_utf8()),
+            (0, _) | (_, 0) => break,
+            lengths => lengths,
+        };
+        (rest, rest_of_other) = (&rest[lengths.0..], &rest_of_other[lengths.1..]);
+    }
+    (one.len() - rest.len(), other.len() - rest_of_other.len())
 }
 
 /// Returns where the node's name begins in a line of a program's log: after the last colon before the figures.
@@ -226,15 +230,8 @@ fn digits(text: &str) -> usize {
 
 /// Returns what follows a prefix in which only the numbers differ.
 fn after_similar<'l>(line: &'l str, before: &str) -> Option<&'l str> {
-    let (mut line, mut before) = (line, before);
-    while let Some(next) = before.chars().next() {
-        (line, before) = match (digits(line), digits(before)) {
-            (0, 0) => (line.strip_prefix(next)?, &before[next.len_utf8()..]),
-            (0, _) | (_, 0) => return None,
-            (of_line, of_before) => (&line[of_line..], &before[of_before..]),
-        };
-    }
-    Some(line)
+    let (at, end) = similar(line, before);
+    (end == before.len()).then(|| &line[at..])
 }
 
 /// Returns how often a mark is in a text. The digits of a number count as one.

@@ -103,19 +103,9 @@ impl<'de> Visitor<'de> for NodeVisitor {
                 "Parallel Aware" => name.is_parallel = map.next_value()?,
                 "Async Capable" => name.is_async = map.next_value()?,
                 "Function Name" | "Table Function Name" | "Tuplestore Name" => {
-                    _ = name.parts.insert("Function".into(), map.next_value()?)
+                    name.parts.insert("Function".into(), map.next_value()?);
                 }
-                "Relation Name"
-                | "Schema"
-                | "Alias"
-                | "Partial Mode"
-                | "Custom Plan Provider"
-                | "Command"
-                | "Scan Direction"
-                | "Index Name"
-                | "Join Type"
-                | "Operation"
-                | "Strategy" => {
+                part if NAME_PARTS.iter().any(|names| names.contains(&part)) => {
                     name.parts.insert(key.into(), map.next_value()?);
                 }
                 "Inner Unique" => node.inner_unique = map.next_value()?,
@@ -146,6 +136,12 @@ impl<'de> Visitor<'de> for NodeVisitor {
         Ok(node)
     }
 }
+
+/// Properties that only the node's name needs.
+const NAME_PARTS: [&[&str]; 2] = [
+    &["Relation Name", "Schema", "Alias", "Index Name", "Scan Direction", "Join Type", "Strategy", "Partial Mode"],
+    &["Operation", "Command", "Custom Plan Provider"],
+];
 
 /// The properties that only the node's name needs. JSON has them apart from each other.
 #[derive(Default)]

@@ -40,7 +40,7 @@ pub fn joined(plan: &str) -> String {
         let mut parts = vec![line];
         while let Some(&next) = lines.peek() {
             let continues = match is_node {
-                true => !is_complete(&parts, terminal) && !begins_node(next.trim()),
+                true => node_of(&parts, terminal).is_none() && !begins_node(next.trim()),
                 false => column(line) > root && !is_balanced(&parts.concat()) && node_line(next).is_none(),
             };
             if !continues || parts.len() == MAX_PARTS {
@@ -49,24 +49,13 @@ pub fn joined(plan: &str) -> String {
             parts.push(next);
             lines.next();
         }
-        match node_of(&parts, terminal).filter(|_| is_node && parts.len() > 1) {
-            Some(node) => joined += &node,
-            None if is_node => joined += &parts.join("\n"),
-            None => {
-                joined += &whole(&parts, terminal);
-            }
-        }
+        joined += &match is_node {
+            true => node_of(&parts, terminal).unwrap_or_else(|| parts.join("\n")),
+            false => whole(&parts, terminal),
+        };
         joined.push('\n');
     }
     joined
-}
-
-/// Returns whether the parts of a node's line have all of its figures.
-fn is_complete(parts: &[&str], terminal: Option<usize>) -> bool {
-    match parts {
-        [line] => node_line(line).is_some_and(|node| node.node.loops.is_some()),
-        parts => node_of(parts, terminal).is_some(),
-    }
 }
 
 /// Returns whether a line is the beginning of a node's line. A condition can have an arrow, too: `-> 'a'`.
