@@ -6,8 +6,9 @@ use super::entry::{CONTEXT, NOTICES, Record, SEVERITIES, announced_ms, push_send
 use super::entry::{Entry, Format, MAX_BYTES, Message, Open, Outside, State};
 use super::input::{Line, Place};
 use super::values::{self, Csv, Value};
+use crate::json::is_quote;
+use crate::plan::Unusable;
 use crate::plan::text::names_node;
-use crate::plan::{Unusable, is_quote};
 use memchr::memmem;
 use std::sync::Arc;
 

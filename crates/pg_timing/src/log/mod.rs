@@ -44,6 +44,13 @@ pub struct Plans {
     pub gaps: Gaps,
 }
 
+impl Plans {
+    fn of(mut reports: Vec<ExplainReport>, gaps: Gaps) -> Plans {
+        reports.iter_mut().filter_map(|report| report.capture.as_mut()).for_each(|capture| capture.plans = gaps.plans);
+        Plans { reports, gaps }
+    }
+}
+
 /// What the results do not contain.
 #[derive(Default)]
 pub struct Gaps {
@@ -120,11 +127,11 @@ impl Log<'_> {
         }
         let mut report = last.transpose()?.map(Estimate::with_nodes).unwrap_or_default();
         let capture = report.capture.get_or_insert_default();
-        (capture.plans, capture.place) = (gaps.plans, None);
+        capture.place = None;
         let notes = position(gaps.plans, capture.taken).into_iter().chain(gaps.notes.drain(..));
         let notes: Vec<String> = notes.chain(gaps.skipped.iter().map(not_usable)).collect();
         report.notes.splice(..0, notes);
-        Ok(Plans { reports: vec![report], gaps })
+        Ok(Plans::of(vec![report], gaps))
     }
 
     /// Returns the slowest plans, the slowest one first.
@@ -138,9 +145,7 @@ impl Log<'_> {
             slowest.truncate(most);
             NEXT
         })?;
-        let mut reports: Vec<ExplainReport> = slowest.into_iter().map(Estimate::with_nodes).collect();
-        reports.iter_mut().filter_map(|report| report.capture.as_mut()).for_each(|capture| capture.plans = gaps.plans);
-        Ok(Plans { reports, gaps })
+        Ok(Plans::of(slowest.into_iter().map(Estimate::with_nodes).collect(), gaps))
     }
 
     /// Returns plan number `nth`, from 1. What the user gave need not belong to the other plans.
@@ -157,9 +162,7 @@ impl Log<'_> {
             let what = format!("there is no plan number {nth}: the input has {}", gaps?.plans);
             return Err(Error::new(what, "give a smaller number"));
         };
-        let (mut report, gaps) = (estimate?.with_nodes(), gaps?);
-        report.capture.iter_mut().for_each(|capture| capture.plans = gaps.plans);
-        Ok(Plans { reports: vec![report], gaps })
+        Ok(Plans::of(vec![estimate?.with_nodes()], gaps?))
     }
 
     /// Passes the report of each plan to `found`, in the order of the log, until it returns false.

@@ -140,13 +140,10 @@ fn is_mixed(plan: &str) -> bool {
 
 /// Returns where the lines begin that look like a topmost node.
 fn possible_roots(text: &str) -> impl Iterator<Item = usize> {
-    unindented_lines(text).filter(|at| can_be_root(text[*at..].split('\n').next().unwrap_or_default()))
-}
-
-/// Returns where the lines begin that do not begin with a space. Most lines of a plan do.
-fn unindented_lines(text: &str) -> impl Iterator<Item = usize> {
     let begins = memchr::memchr_iter(b'\n', text.as_bytes()).map(|end| end + 1);
-    std::iter::once(0).chain(begins).filter(|at| text.as_bytes().get(*at).is_some_and(|byte| *byte != b' '))
+    // Most lines of a plan begin with a space.
+    let unindented = std::iter::once(0).chain(begins).filter(|at| !text[*at..].starts_with(' '));
+    unindented.filter(|at| can_be_root(text[*at..].split('\n').next().unwrap_or_default()))
 }
 
 /// Returns whether a line without indentation looks like a topmost node. auto_explain does not indent it.

@@ -151,14 +151,13 @@ impl<'a> Frame<'a> {
         let kind = |c: char| if c.is_ascii_digit() { '0' } else { c };
         let text = before.trim_end();
         let mark = text.chars().last().map(kind);
-        let marks = |mark: char| count_marks(text, mark);
         let can_end = |c: char| c == '+' || is_frame(c) && !c.is_ascii_digit();
         let after = if after.chars().all(can_end) { after.trim() } else { "" };
         // A quotation mark at the beginning of a cell with several lines.
         let is_cell = after.is_empty() && mark.is_some_and(|mark| ['"', '\''].contains(&mark));
         Frame {
             before,
-            mark: mark.filter(|mark| !is_cell && !mark.is_alphabetic()).map(|mark| (mark, marks(mark))),
+            mark: mark.filter(|mark| !is_cell && !mark.is_alphabetic()).map(|mark| (mark, count_marks(text, mark))),
             spaces: before[text.len()..].chars().count(),
             after,
         }
@@ -182,7 +181,8 @@ impl<'a> Frame<'a> {
             return "".into();
         }
         let text = after_similar(line, self.before).or_else(|| self.after_mark(line)).unwrap_or(line);
-        let text = figures_end(text).filter(|_| text.contains(" loops=")).map_or(text, |end| &text[..end]);
+        let figures = figures_end(text).map(|end| &text[..end]);
+        let text = figures.filter(|line| node_line(line).is_some_and(|line| line.node.loops.is_some())).unwrap_or(text);
         let text = text.strip_suffix(self.after).unwrap_or_else(|| self.without_last_quote(text)).trim_end();
         let is_quoted = text.len() > 1 && text.starts_with('"') && text.ends_with('"') && !text.contains("\": ");
         match () {
@@ -337,9 +337,7 @@ fn has_several_lines(line: &str) -> bool {
 fn separator(line: &str) -> Option<&str> {
     let mut after = line.match_indices(" loops=").filter_map(|(at, _)| Some(&line[at + line[at..].find(')')? + 1..]));
     let (first, second) = (after.next()?, after.next()?);
-    let equal =
-        first.char_indices().zip(second.chars()).find(|((_, a), b)| a != b).map_or(second.len(), |((at, _), _)| at);
-    let equal = first.get(..equal)?;
+    let equal = &first[..similar(first, second).0];
     // An escape has a letter: `\n`. Another letter or an arrow begins the next line.
     let is_escape = |at: usize| equal[..at].ends_with('\\') && equal[at..].starts_with(['n', 'r']);
     let begins =

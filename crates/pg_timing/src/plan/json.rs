@@ -5,6 +5,7 @@ use super::text::FIGURES;
 use super::tree::{Explained, Node, parameters_in};
 use super::unusable::Unusable;
 use super::{Found, MAX_NODES};
+use crate::json::is_quote;
 use memchr::memmem;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -14,13 +15,6 @@ use std::fmt::{Formatter, Result as FmtResult};
 
 /// Levels around a plan or a text. Each level is read once more.
 const MAX_LEVELS: usize = 10;
-/// Keys of values that quote a client. A plan in them was not logged.
-const QUOTES: &str = "statement query detail context hint internal_query error_query sql query_text parameters";
-
-/// Returns whether the value of a key quotes a client.
-pub fn is_quote(key: &str) -> bool {
-    QUOTES.split(' ').any(|quote| quote == key)
-}
 
 /// Passes the plans of a value to `found`, each with its JSON. Values without a plan take no memory. `format` is that of the
 /// original. Returns its strings, one per line, if they contain a plan in text format or in another format.
