@@ -10,7 +10,7 @@ use crate::server::connection::Target;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process, kill_process_group, test_kill_process_group};
-use std::collections::HashSet;
+use std::cmp::Reverse;
 use std::ffi::CString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -106,11 +106,7 @@ fn start_server(installation: &Installation, folder: &Folder, is_over: &dyn Fn()
     let mut initdb = folder.command(&installation.bin.join("initdb"));
     initdb.args(["-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--locale=C", "--no-sync", "-D"]).arg(&data);
     // A full disk has no space for a log. The messages fit into a pipe.
-    let mut initdb = initdb.stderr(Stdio::piped()).spawn().map_err(failed)?;
-    wait(&mut initdb, Signal::TERM, is_over, || false)?;
-    if !initdb.wait().map_err(failed)?.success() {
-        return Err(error_message(&written(initdb.stderr.take())));
-    }
+    output(initdb.stderr(Stdio::piped()), Signal::TERM, is_over)?;
     let mut server = folder.command(&installation.bin.join("postgres"));
     server.arg("-D").arg(&data).arg("-k").arg(&folder.path).args(["-p", PORT]);
     for setting in ["listen_addresses=", "fsync=off", "dynamic_shared_memory_type=mmap", "logging_collector=off"] {
@@ -123,6 +119,15 @@ fn start_server(installation: &Installation, folder: &Folder, is_over: &dyn Fn()
         true => Ok(server),
         false => Err(error_message(&end_of(&folder.log))),
     }
+}
+
+/// Runs a program to its end. Returns what it wrote into pipes, or why it failed.
+fn output(program: &mut Command, signal: Signal, is_over: &dyn Fn() -> bool) -> Result<String, String> {
+    let mut program = program.spawn().map_err(|error| reason(&error))?;
+    wait(&mut program, signal, is_over, || false)?;
+    let text = written(program.stdout.take()) + &written(program.stderr.take());
+    let has_succeeded = program.wait().is_ok_and(|status| status.success());
+    if has_succeeded { Ok(text) } else { Err(error_message(&text)) }
 }
 
 /// Returns what a program wrote into a pipe before it ended. A process that it started may keep the pipe open, so the read does not wait.
@@ -263,15 +268,13 @@ impl Installation {
         let path = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
         // PATH often contains links to the programs in another folder.
         let bin = |folder: PathBuf| Some(folder.join("postgres").canonicalize().ok()?.parent()?.to_path_buf());
-        let mut bins: Vec<PathBuf> = path.chain(USUAL_FOLDERS.into_iter().flat_map(matching)).filter_map(bin).collect();
-        let mut seen = HashSet::new();
-        bins.retain(|bin| bin.join("initdb").exists() && seen.insert(bin.clone()));
-        // max_by_key() returns the last of equal versions, but the first one in PATH counts.
+        let bins = path.chain(USUAL_FOLDERS.into_iter().flat_map(matching)).filter_map(bin);
         let at = |bin: PathBuf| {
-            let version = version(&folder.output(&bin.join("postgres"), "--version", stop)?)?;
-            Some(Installation { version, bin })
+            let version = version(&folder.version_of(&bin.join("postgres"), stop)?)?;
+            bin.join("initdb").exists().then_some(Installation { version, bin })
         };
-        let newest = bins.into_iter().rev().filter_map(at).max_by_key(Installation::major);
+        // The first one of equal versions in PATH counts.
+        let newest = bins.filter_map(at).min_by_key(|server| Reverse(server.major()));
         newest.filter(|newest| newest.major() >= MIN_MAJOR).ok_or_else(|| {
             Error::new(
                 "no PostgreSQL server (15 or later) is installed on this host",
@@ -364,12 +367,11 @@ impl Folder {
         command
     }
 
-    /// Returns the output of a program with one option. A program that hangs, or that writes more than a pipe can hold, is ended after
-    /// the time limit. `stop` ends it at once.
-    fn output(&self, program: &Path, option: &str, stop: &AtomicBool) -> Option<String> {
-        let mut program = self.command(program).arg(option).stdout(Stdio::piped()).spawn().ok()?;
-        wait(&mut program, Signal::KILL, &until(stop, PRINT_LIMIT), || false).ok()?;
-        program.wait().ok()?.success().then(|| written(program.stdout.take()).trim().to_string())
+    /// Returns the output of a program with the option `--version`. A program that hangs, or that writes more than a pipe can hold, is
+    /// ended after the time limit. `stop` ends it at once.
+    fn version_of(&self, program: &Path, stop: &AtomicBool) -> Option<String> {
+        let mut command = self.command(program);
+        output(command.arg("--version").stdout(Stdio::piped()), Signal::KILL, &until(stop, PRINT_LIMIT)).ok()
     }
 }
 
@@ -476,16 +478,17 @@ mod tests {
         let never = AtomicBool::new(false);
         let base = tempfile::tempdir().unwrap();
         let server_folder = Folder::create(base.path(), None).unwrap();
-        assert_eq!(server_folder.output(Path::new("/bin/echo"), "x", &never).as_deref(), Some("x"));
-        assert_eq!(server_folder.output(Path::new("/bin/sleep"), "1000", &AtomicBool::new(true)), None);
         // The shell starts a process, which keeps the pipe open.
         let (folder, start) = (tempfile::tempdir().unwrap(), Instant::now());
         let run = |script: &str, stop: &AtomicBool| {
             let file = folder.path().join("script");
             std::fs::write(&file, script).unwrap();
-            server_folder.output(Path::new("/bin/sh"), file.to_str().unwrap(), stop)
+            let mut shell = server_folder.command(Path::new("/bin/sh"));
+            output(shell.arg(file).stdout(Stdio::piped()), Signal::KILL, &until(stop, PRINT_LIMIT)).ok()
         };
-        assert_eq!(run("sleep 20 & echo x", &never).as_deref(), Some("x"));
+        assert_eq!(run("echo x", &never).as_deref(), Some("x\n"));
+        assert_eq!(run("exec sleep 1000", &AtomicBool::new(true)), None);
+        assert_eq!(run("sleep 20 & echo x", &never).as_deref(), Some("x\n"));
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
