@@ -94,8 +94,8 @@ impl<'de> Visitor<'de> for NodeVisitor {
                 "Node Type" => node.kind = map.next_value()?,
                 "Subplan Name" => node.subplan = map.next_value()?,
                 "CTE Name" => node.cte = map.next_value()?,
-                "Parallel Aware" => name.is_parallel = map.next_value()?,
-                "Async Capable" => name.is_async = map.next_value()?,
+                "Parallel Aware" => name.prefix += if map.next_value()? { "Parallel " } else { "" },
+                "Async Capable" => name.prefix += if map.next_value()? { "Async " } else { "" },
                 "Function Name" | "Table Function Name" | "Tuplestore Name" => {
                     name.parts.insert("Function".into(), map.next_value()?);
                 }
@@ -141,8 +141,7 @@ const NAME_PARTS: [&[&str]; 2] = [
 #[derive(Default)]
 struct NameParts {
     parts: BTreeMap<String, String>,
-    is_parallel: bool,
-    is_async: bool,
+    prefix: String,
 }
 
 impl NameParts {
@@ -152,9 +151,7 @@ impl NameParts {
 
     /// Returns the name that `ExplainNode()` in explain.c prints: `Parallel Index Scan Backward using i on t a`.
     fn name_of(&self, node: &Node) -> String {
-        let parallel = if self.is_parallel { "Parallel " } else { "" };
-        let asynchronous = if self.is_async { "Async " } else { "" };
-        [parallel, asynchronous, &self.operator(&node.kind), &self.index_part(&node.kind), &self.target(node)].concat()
+        self.prefix.clone() + &self.operator(&node.kind) + &self.index_part(&node.kind) + &self.target(node)
     }
 
     /// Returns what the node does, without its objects.

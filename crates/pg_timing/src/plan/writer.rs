@@ -104,9 +104,7 @@ fn is_total(line: &str) -> bool {
 }
 
 fn is_worker(line: &str) -> bool {
-    line.trim().strip_prefix("Worker ").and_then(|rest| rest.split_once(":  ")).is_some_and(|(number, figures)| {
-        number.bytes().all(|b| b.is_ascii_digit()) && figures.starts_with("actual time=")
-    })
+    line.trim().strip_prefix("Worker ").is_some_and(|rest| rest.contains(":  actual time="))
 }
 
 /// Returns a line with the last `actual time=startup..total` multiplied by a factor.

@@ -4,7 +4,7 @@
 //! SIGKILL has left is removed at the next start: the log in the folder is locked as long as the program or a process of the server
 //! runs, so a folder whose log is not locked was abandoned.
 
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::human::reason;
 use crate::server::connection::Target;
 use rustix::fs::{FlockOperation, flock};
@@ -93,6 +93,8 @@ impl Drop for Ephemeral {
     }
 }
 
+type Test<'a> = &'a dyn Fn() -> bool;
+
 /// Returns a test of whether the user stopped the start, or the time is over.
 fn until(stop: &AtomicBool, limit: Duration) -> impl Fn() -> bool {
     let start = Instant::now();
@@ -100,7 +102,7 @@ fn until(stop: &AtomicBool, limit: Duration) -> impl Fn() -> bool {
 }
 
 /// Creates a database cluster in the folder and starts a server. Returns the server when it accepts connections, or why it does not.
-fn start_server(installation: &Installation, folder: &Folder, is_over: &dyn Fn() -> bool) -> Result<Child, String> {
+fn start_server(installation: &Installation, folder: &Folder, is_over: Test) -> Result<Child, String> {
     let failed = |error: std::io::Error| reason(&error);
     let data = folder.path.join("data");
     let mut initdb = folder.command(&installation.bin.join("initdb"));
@@ -115,16 +117,16 @@ fn start_server(installation: &Installation, folder: &Folder, is_over: &dyn Fn()
     let mut server = server.stderr(folder.log.try_clone().map_err(failed)?).spawn().map_err(failed)?;
     // Its messages are in English, because its environment has LC_ALL=C and the cluster has this locale.
     let is_ready = || end_of(&folder.log).contains("database system is ready to accept connections");
-    match wait(&mut server, Signal::QUIT, is_over, is_ready)? {
+    match wait(&mut server, Signal::QUIT, is_over, &is_ready)? {
         true => Ok(server),
         false => Err(error_message(&end_of(&folder.log))),
     }
 }
 
 /// Runs a program to its end. Returns what it wrote into pipes, or why it failed.
-fn output(program: &mut Command, signal: Signal, is_over: &dyn Fn() -> bool) -> Result<String, String> {
+fn output(program: &mut Command, signal: Signal, is_over: Test) -> Result<String, String> {
     let mut program = program.spawn().map_err(|error| reason(&error))?;
-    wait(&mut program, signal, is_over, || false)?;
+    wait(&mut program, signal, is_over, &|| false)?;
     let text = written(program.stdout.take()) + &written(program.stderr.take());
     let has_succeeded = program.wait().is_ok_and(|status| status.success());
     if has_succeeded { Ok(text) } else { Err(error_message(&text)) }
@@ -141,12 +143,7 @@ fn written(pipe: Option<impl Read + AsFd>) -> String {
 
 /// Waits for a condition, or for the end of the program. Returns whether the program still runs. If the time is over, ends it with the
 /// signal.
-fn wait(
-    program: &mut Child,
-    signal: Signal,
-    is_over: &dyn Fn() -> bool,
-    is_done: impl Fn() -> bool,
-) -> Result<bool, String> {
+fn wait(program: &mut Child, signal: Signal, is_over: Test, is_done: Test) -> Result<bool, String> {
     while !is_done() {
         if program.try_wait().map_err(|error| reason(&error))?.is_some() {
             return Ok(false);
@@ -216,14 +213,9 @@ impl User {
             return Ok(None);
         }
         let sudo = std::env::var("SUDO_USER").ok();
-        ["postgres"].into_iter().chain(sudo.as_deref()).chain(["nobody"]).find_map(User::named).map(Some).ok_or_else(
-            || {
-                Error::new(
-                    "PostgreSQL refuses to run as root, and no user postgres, $SUDO_USER or nobody was found",
-                    "run pg_timing as an ordinary user",
-                )
-            },
-        )
+        let user = ["postgres"].into_iter().chain(sudo.as_deref()).chain(["nobody"]).find_map(User::named);
+        let why = "PostgreSQL refuses to run as root, and no user postgres, $SUDO_USER or nobody was found";
+        require(user.is_some(), why, "run pg_timing as an ordinary user").map(|()| user)
     }
 
     fn named(name: &str) -> Option<User> {
@@ -414,12 +406,9 @@ fn remove_abandoned(base: &Path, owner: libc::uid_t) {
 fn is_safe(base: &Path, owner: libc::uid_t) -> bool {
     const OTHERS_CAN_WRITE: u32 = 0o022;
     const STICKY: u32 = 0o1000;
-    base.ancestors().all(|directory| {
-        directory.metadata().is_ok_and(|state| {
-            let is_private = state.mode() & OTHERS_CAN_WRITE == 0 || state.mode() & STICKY != 0;
-            is_private && [0, owner].contains(&state.uid())
-        })
-    })
+    let is_private = |mode: u32| mode & OTHERS_CAN_WRITE == 0 || mode & STICKY != 0;
+    base.ancestors()
+        .all(|path| path.metadata().is_ok_and(|state| is_private(state.mode()) && [0, owner].contains(&state.uid())))
 }
 
 fn is_our_name(name: &str) -> bool {
