@@ -118,7 +118,7 @@ impl Search<'_> {
     /// Reads the JSON values that begin on the first line of `rest`. Returns the length up to the next line to read.
     fn json(&mut self, rest: &str, frame: &Frame) -> usize {
         if frame.is_empty() {
-            return frame.lead() + self.json_values(&rest[frame.lead()..]);
+            return frame.lead + self.json_values(&rest[frame.lead..]);
         }
         let (json, length) = unframed(rest, frame, |line| line.starts_with([']', '}']));
         self.json_values(&json);

@@ -11,11 +11,9 @@ use std::borrow::Cow;
 /// What is before and after each line.
 #[derive(Debug, Default, PartialEq)]
 pub struct Frame<'a> {
+    /// length of what is before the first line
+    pub lead: usize,
     before: &'a str,
-    /// the last character of `before`, if it is neither a space nor a letter (a digit counts as `0`), and how often it is there
-    mark: Option<(char, usize)>,
-    /// number of spaces after it
-    spaces: usize,
     after: &'a str,
 }
 
@@ -148,29 +146,16 @@ fn after_colon(line: &str) -> Option<usize> {
 
 impl<'a> Frame<'a> {
     fn of(before: &'a str, after: &'a str) -> Frame<'a> {
-        let kind = |c: char| if c.is_ascii_digit() { '0' } else { c };
-        let text = before.trim_end();
-        let mark = text.chars().last().map(kind);
         let can_end = |c: char| c == '+' || is_frame(c) && !c.is_ascii_digit();
         let after = if after.chars().all(can_end) { after.trim() } else { "" };
         // A quotation mark at the beginning of a cell with several lines.
-        let is_cell = after.is_empty() && mark.is_some_and(|mark| ['"', '\''].contains(&mark));
-        Frame {
-            before,
-            mark: mark.filter(|mark| !is_cell && !mark.is_alphabetic()).map(|mark| (mark, count_marks(text, mark))),
-            spaces: before[text.len()..].chars().count(),
-            after,
-        }
-    }
-
-    /// Returns the length of what is before the first line.
-    pub fn lead(&self) -> usize {
-        self.before.len()
+        let is_cell = after.is_empty() && before.ends_with(['"', '\'']);
+        Frame { lead: before.len(), before: if is_cell { "" } else { before }, after }
     }
 
     /// Returns whether only spaces are before the other lines, and nothing after them.
     pub fn is_empty(&self) -> bool {
-        self.mark.is_none() && self.after.is_empty() && !self.before.contains(char::is_alphabetic)
+        self.after.is_empty() && self.before.trim().is_empty()
     }
 
     /// Returns a line as the server printed it.
@@ -180,7 +165,8 @@ impl<'a> Frame<'a> {
         if line.contains("[ RECORD ") {
             return "".into();
         }
-        let text = after_similar(line, self.before).or_else(|| self.after_mark(line)).unwrap_or(line);
+        let text = line.strip_prefix(self.before).or_else(|| after_frame(line, self.before));
+        let text = text.or_else(|| after_frame(line, self.before.trim_start().strip_prefix(COLUMN)?)).unwrap_or(line);
         let figures = figures_end(text).map(|end| &text[..end]);
         let text = figures.filter(|line| node_line(line).is_some_and(|line| line.node.loops.is_some())).unwrap_or(text);
         let text = text.strip_suffix(self.after).unwrap_or_else(|| self.without_last_quote(text)).trim_end();
@@ -192,26 +178,6 @@ impl<'a> Frame<'a> {
             }
             () => text.into(),
         }
-    }
-
-    /// Returns the line after as many marks as the first line has.
-    fn after_mark<'l>(&self, line: &'l str) -> Option<&'l str> {
-        let (mark, count) = self.mark?;
-        let (mut found, mut end) = (0, 0);
-        for (at, c) in line.char_indices() {
-            let is_mark = if mark == '0' { c.is_ascii_digit() } else { c == mark };
-            let is_next_of_number = mark == '0' && end == at && end > 0;
-            if is_mark {
-                found += usize::from(!is_next_of_number);
-                end = at + c.len_utf8();
-            }
-            if found == count && !is_mark || !is_frame(c) {
-                break;
-            }
-        }
-        let rest = &line[end..];
-        let spaces: usize = rest.chars().take(self.spaces).take_while(|c| c.is_whitespace()).map(char::len_utf8).sum();
-        (found == count).then(|| &rest[spaces..])
     }
 
     /// Returns the last line of a quoted list: it has no comma after it, or the list's bracket.
@@ -228,18 +194,24 @@ fn digits(text: &str) -> usize {
     text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len()
 }
 
-/// Returns what follows a prefix in which only the numbers differ.
-fn after_similar<'l>(line: &'l str, before: &str) -> Option<&'l str> {
-    let (at, end) = similar(line, before);
-    (end == before.len()).then(|| &line[at..])
-}
-
-/// Returns how often a mark is in a text. The digits of a number count as one.
-fn count_marks(text: &str, mark: char) -> usize {
-    match mark {
-        '0' => text.split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty()).count(),
-        mark => text.matches(mark).count(),
+/// Returns what follows the frame in a line. Its numbers and its white space can differ from those of the first line, and the
+/// bracket of a list is only in the first line.
+fn after_frame<'l>(line: &'l str, before: &str) -> Option<&'l str> {
+    let next = |marks: &str| marks.trim_start_matches(|c: char| c.is_whitespace() || c == '[').chars().next();
+    let (mut rest, mut marks) = (line, before.trim_end());
+    while let Some(mark) = next(marks) {
+        rest = rest.trim_start();
+        marks = &marks[marks.find(mark)?..];
+        let lengths = match (digits(rest), digits(marks)) {
+            (_, 0) => (rest.starts_with(mark).then_some(mark.len_utf8())?, mark.len_utf8()),
+            (0, _) => return None,
+            lengths => lengths,
+        };
+        (rest, marks) = (&rest[lengths.0..], &marks[lengths.1..]);
     }
+    let spaces = before[before.trim_end().len()..].chars().count();
+    let spaces: usize = rest.chars().take(spaces).take_while(|c| c.is_whitespace()).map(char::len_utf8).sum();
+    Some(&rest[spaces..])
 }
 
 type Repair = fn(&str) -> String;
@@ -411,7 +383,7 @@ mod tests {
             ("5", "", Some("5")),
             ("a:b", "a:1", None),
         ] {
-            assert_eq!(after_similar(line, before), after, "{line}");
+            assert_eq!(after_frame(line, before), after, "{line}");
         }
     }
 
