@@ -130,7 +130,7 @@ impl From<Unusable> for Error {
             ),
             Unusable::Broken => Error::new(
                 "a part of the plan is lost, or lines of something else are within it",
-                "set logging_collector = on: it writes each entry as a whole; for syslog, syslog_split_messages = off",
+                "set logging_collector = on, which writes whole entries; for syslog, set syslog_split_messages = off",
             ),
             Unusable::TooLong => Error::new(
                 "the plan is longer than 8 MB",
