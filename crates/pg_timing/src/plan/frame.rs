@@ -255,19 +255,16 @@ fn without_html(text: &str) -> String {
         let mut parts = line.split('<');
         plain.push_str(parts.next().unwrap_or_default());
         for part in parts {
-            let name =
-                part.trim_start_matches('/').split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
-            let Some((_, rest)) = part.split_once('>').filter(|_| name.starts_with(|c: char| c.is_ascii_lowercase()))
-            else {
-                plain.push('<');
-                plain.push_str(part);
-                continue;
-            };
-            let is_within_line = !rest.is_empty() && !plain.is_empty() && !plain.ends_with('\n');
-            if is_within_line && LINE_ENDS.contains(&name) {
-                plain.push('\n');
+            let tag = part.trim_start_matches('/');
+            let name = tag.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+            match part.split_once('>').filter(|_| tag.starts_with(|c: char| c.is_ascii_lowercase())) {
+                Some((_, rest)) => {
+                    let is_within_line = !rest.is_empty() && !plain.is_empty() && !plain.ends_with('\n');
+                    plain += if is_within_line && LINE_ENDS.contains(&name) { "\n" } else { "" };
+                    plain += rest;
+                }
+                None => plain.extend(["<", part]),
             }
-            plain.push_str(rest);
         }
         plain.push('\n');
     }

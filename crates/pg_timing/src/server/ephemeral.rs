@@ -277,8 +277,8 @@ impl Installation {
 
     /// Returns the major version, or 0 if it is unknown.
     fn major(&self) -> u32 {
-        let digits = self.version.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.version.len());
-        self.version[..digits].parse().unwrap_or(0)
+        let digits = self.version.split(|c: char| !c.is_ascii_digit()).next();
+        digits.and_then(|major| major.parse().ok()).unwrap_or(0)
     }
 }
 
@@ -291,11 +291,9 @@ fn version(text: &str) -> Option<String> {
 fn matching(pattern: &str) -> Vec<PathBuf> {
     let Some((before, after)) = pattern.split_once('*') else { return vec![pattern.into()] };
     let (folder, prefix) = before.rsplit_once('/').expect("patterns are absolute");
-    let entries = std::fs::read_dir(if folder.is_empty() { "/" } else { folder }).into_iter().flatten().flatten();
-    entries
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
-        .map(|entry| entry.path().join(after.trim_start_matches('/')))
-        .collect()
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let versions = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+    versions.map(|entry| entry.path().join(after.trim_start_matches('/'))).collect()
 }
 
 /// A folder that only the server's user can access. Dropping it removes it.
