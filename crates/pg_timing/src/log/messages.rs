@@ -5,7 +5,7 @@
 use super::entry::{CONTEXT, NOTICES, Record, SEVERITIES, announced_ms, push_sender, record, split_tab};
 use super::entry::{Entry, Format, MAX_BYTES, Message, Open, Outside, State};
 use super::input::{Line, Place};
-use super::values::{self, Value};
+use super::values::{self, Csv, Value};
 use crate::json::is_quote;
 use crate::plan::Unusable;
 use crate::plan::text::names_node;
@@ -43,6 +43,7 @@ pub struct Messages {
     has_senders: bool,
     columns: Option<Columns>,
     record: Option<CsvRecord>,
+    csv: Csv,
     /// the key of the values that are lines of the server's text log
     line_key: Option<String>,
     /// the JSON record is an error or a notice, which can quote a client in its message
@@ -210,12 +211,12 @@ impl Messages {
         let mut origin = Origin { is_value: true, ..Origin::default() };
         match columns {
             Columns::Named(column) => {
-                let fields = values::of_csv(record, [column]);
+                let fields = self.csv.fields(record, [column]);
                 fields.into_iter().for_each(|[message]| self.value(&message, &origin));
             }
             Columns::Server => {
                 let numbers = [values::MESSAGE, values::SEVERITY, values::CONTEXT, values::QUERY_ID];
-                let Some([message, severity, context, query_id]) = values::of_csv(record, numbers) else { return };
+                let Some([message, severity, context, query_id]) = self.csv.fields(record, numbers) else { return };
                 if !SEVERITIES.contains(&severity.as_str()) {
                     return self.begin_log(true);
                 }
@@ -428,9 +429,14 @@ impl Origin {
         let value = |key: &str| values.iter().find(|value| value.key == key && !value.raw.is_empty());
         let host = HOSTS.iter().find_map(|key| value(key)).map(Value::text);
         let process = value(PROCESS).map(|process| process.raw);
+        let mut sender = String::new();
+        for part in host.as_deref().into_iter().chain(process) {
+            sender.push_str(part);
+            sender.push(' ');
+        }
         Origin {
-            sender: host.as_deref().into_iter().chain(process).flat_map(|part| [part, " "]).collect(),
             host: host.map(Arc::from),
+            sender,
             is_nested: value("context").is_some_and(|context| is_nested(context.raw)),
             query_id: values::number(line, "\"query_id\":"),
             is_value: true,

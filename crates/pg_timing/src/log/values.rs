@@ -1,5 +1,6 @@
 //! The strings of JSON and the fields of CSV.
 
+use csv_core::ReadRecordResult;
 use memchr::memchr2;
 
 /// A string of JSON that is a value, and the key before it.
@@ -95,17 +96,19 @@ pub fn begins_record(line: &str) -> bool {
     if !has_time || memchr::memchr(b',', &bytes[..bytes.len().min(LONGEST_TIME)]).is_none() {
         return false;
     }
-    let is_state = |code: &str| code.len() == 5 && code.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
-    fields(line).nth(SQL_STATE).is_some_and(is_state)
-}
-
-/// Returns the fields of a record of CSV, as they are written.
-fn fields(record: &str) -> impl Iterator<Item = &str> {
-    let mut is_quoted = false;
-    record.split(move |c| {
-        is_quoted ^= c == '"';
-        c == ',' && !is_quoted
-    })
+    let (mut is_quoted, mut field, mut begin) = (false, 0, 0);
+    for at in memchr::memchr2_iter(b',', b'"', bytes) {
+        match bytes[at] {
+            b'"' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            _ if field == SQL_STATE => {
+                let code = &bytes[begin..at];
+                return code.len() == 5 && code.iter().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
+            }
+            _ => (field, begin) = (field + 1, at + 1),
+        }
+    }
+    false
 }
 
 /// Returns whether a line has a quotation mark that begins or ends a field. Within a field, the server doubles each one that a
@@ -120,16 +123,51 @@ pub fn is_quoted_after(line: &str, is_quoted: bool) -> bool {
     is_quoted != (memchr::memchr_iter(b'"', line.as_bytes()).count() % 2 == 1)
 }
 
-/// Returns the fields of a record of CSV with these numbers, or `None` if the record has not the first one. Other missing fields
-/// are empty.
-pub fn of_csv<const N: usize>(record: &str, numbers: [usize; N]) -> Option<[String; N]> {
-    let all: Vec<&str> = fields(record.trim_end_matches('\n')).collect();
-    let field = |number: usize| {
-        let field = all.get(number).copied().unwrap_or_default();
-        let quoted = field.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-        quoted.map_or_else(|| field.into(), |text| text.replace("\"\"", "\""))
-    };
-    (numbers[0] < all.len()).then(|| numbers.map(field))
+/// No version of the server, and hardly any service, writes more fields.
+const MAX_FIELDS: usize = 100;
+
+/// Parses records of CSV. Its tables take longer to build than a record takes to parse.
+pub struct Csv {
+    reader: csv_core::Reader,
+    text: Vec<u8>,
+}
+
+impl Default for Csv {
+    fn default() -> Csv {
+        Csv { reader: csv_core::Reader::new(), text: Vec::new() }
+    }
+}
+
+impl Csv {
+    /// Returns the fields of a record with these numbers, or `None` if the record is damaged or has not the first one.
+    pub fn fields<const N: usize>(&mut self, record: &str, numbers: [usize; N]) -> Option<[String; N]> {
+        self.reader.reset();
+        // A field is never longer than its text with quotation marks.
+        self.text.resize(record.len() + 1, 0);
+        let mut ends = [0; MAX_FIELDS];
+        let (mut read, mut written, mut count) = (0, 0, 0);
+        loop {
+            let input = &record.as_bytes()[read..];
+            let (result, bytes, out, ended) =
+                self.reader.read_record(input, &mut self.text[written..], &mut ends[count..]);
+            (read, written, count) = (read + bytes, written + out, count + ended);
+            match result {
+                // The next call, without input, ends the record.
+                ReadRecordResult::InputEmpty => {}
+                ReadRecordResult::Record => break,
+                ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull | ReadRecordResult::End => return None,
+            }
+        }
+        let field = |number: usize| {
+            let begin = if number == 0 { 0 } else { ends[number - 1] };
+            if number < count {
+                String::from_utf8_lossy(&self.text[begin..ends[number]]).into_owned()
+            } else {
+                String::new()
+            }
+        };
+        (numbers[0] < count).then(|| numbers.map(field))
+    }
 }
 
 #[cfg(test)]
@@ -159,13 +197,13 @@ mod tests {
     fn fields_of_the_servers_records_are_read() {
         let first = RECORD.lines().next().unwrap();
         assert!(begins_record(first) && is_quoted_after(first, false));
-        let fields = of_csv(RECORD, [MESSAGE, CONTEXT, QUERY_ID]).unwrap();
+        let fields = Csv::default().fields(RECORD, [MESSAGE, CONTEXT, QUERY_ID]).unwrap();
         let text = "duration: 5.100 ms  plan:\nQuery Text: SELECT \"a\"\nSeq Scan on t";
         assert_eq!(fields, [text, "SQL function f\nline 2", "-77"]);
         for line in ["", "2026-11-21 22:20:13 UTC [7] LOG:  a, b", "2026-11-21 22:20:13.123 UTC,1,2,3"] {
             assert!(!begins_record(line), "{line}");
         }
-        assert_eq!(of_csv("a,b\n", [MESSAGE]), None);
+        assert_eq!(Csv::default().fields("a,b\n", [MESSAGE]), None);
     }
 
     #[test]

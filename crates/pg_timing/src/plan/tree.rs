@@ -182,9 +182,19 @@ impl Node {
 /// of PostgreSQL's relatives. They may run their inputs in parallel, on other servers, or without one call per row.
 pub fn inputs_of(kind: &str) -> Option<(usize, usize)> {
     Some(match kind {
-        "Seq Scan" | "Sample Scan" | "Index Scan" | "Index Only Scan" | "Tid Scan" | "Tid Range Scan"
-        | "Function Scan" | "Values Scan" | "CTE Scan" | "WorkTable Scan" => (0, 0),
-        "Bitmap Index Scan" | "Table Function Scan" | "Named Tuplestore Scan" => (0, 0),
+        "Seq Scan"
+        | "Sample Scan"
+        | "Index Scan"
+        | "Index Only Scan"
+        | "Bitmap Index Scan"
+        | "Tid Scan"
+        | "Tid Range Scan"
+        | "Function Scan"
+        | "Table Function Scan"
+        | "Values Scan"
+        | "CTE Scan"
+        | "Named Tuplestore Scan"
+        | "WorkTable Scan" => (0, 0),
         "Result" | "Foreign Scan" => (0, 1),
         "Aggregate" | "Bitmap Heap Scan" | "Gather" | "Gather Merge" | "Group" | "Hash" | "Incremental Sort"
         | "Limit" | "LockRows" | "Materialize" | "Memoize" | "ProjectSet" | "Sort" | "Subquery Scan" | "Unique"

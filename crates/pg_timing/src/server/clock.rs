@@ -65,12 +65,17 @@ pub fn node_read(connection: &mut Connection) -> Result<ReadCost, Error> {
 }
 
 fn known(clock: &str, ns: f64, error: f64, how: &str) -> ReadCost {
-    let (low_ns, high_ns) = (Some((ns - error).max(0.0)), Some(ns + error));
-    ReadCost { ns: Some(ns), low_ns, high_ns, ..unknown(clock, how) }
+    ReadCost {
+        ns: Some(ns),
+        low_ns: Some((ns - error).max(0.0)),
+        high_ns: Some(ns + error),
+        clock: clock.into(),
+        how: how.into(),
+    }
 }
 
 fn unknown(clock: &str, how: &str) -> ReadCost {
-    ReadCost { clock: clock.into(), how: how.into(), ..ReadCost::default() }
+    ReadCost { ns: None, low_ns: None, high_ns: None, clock: clock.into(), how: how.into() }
 }
 
 /// Returns an error if the server does not run on this host.
@@ -127,12 +132,15 @@ fn by_statements(session: &mut Session, server: &Server, why: &str) -> Clocks {
     let system = from_pairs(&pairs, measured.err(), why);
     let tsc = match (server.uses_tsc(), system.high_ns) {
         (false, _) => system.clone(),
-        (true, high_ns @ Some(_)) => {
-            let how = format!(
-                "less than a read of the system clock; {why}, and the TSC can be measured only on the server's host"
-            );
-            ReadCost { low_ns: Some(0.0), high_ns, ..unknown("tsc", &how) }
-        }
+        (true, Some(high)) => ReadCost {
+            ns: None,
+            low_ns: Some(0.0),
+            high_ns: Some(high),
+            clock: "tsc".into(),
+            how: format!(
+                "less than the read cost of the system clock; {why}, and the TSC can be measured only on the server's host"
+            ),
+        },
         (true, None) => unknown("tsc", &system.how),
     };
     Clocks { system, read: tsc.clone(), node: tsc, here: None }
