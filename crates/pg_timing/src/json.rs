@@ -5,6 +5,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+/// Keys of values that quote a client. What is in them was not logged.
+const QUOTES: &str = "statement query detail context hint internal_query error_query sql query_text parameters";
+
+/// Returns whether the value of a key quotes a client.
+pub fn is_quote(key: &str) -> bool {
+    QUOTES.split(' ').any(|quote| quote == key)
+}
+
 /// Returns any report as JSON, on several lines.
 pub fn json(report: &impl Serialize) -> String {
     // Figures are finite: JSON has no infinities, and serde_json writes them as null.

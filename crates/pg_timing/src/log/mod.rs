@@ -17,12 +17,10 @@ use crate::error::Error;
 use crate::human::grouped;
 use crate::plan::unusable::SUPPORTED;
 use crate::plan::{Estimate, Explained, Inputs, Unusable, estimate};
-use crate::report::{ExplainReport, LogHost, LogReport, SkippedPlans};
+use crate::report::{ExplainReport, LogHost, LogPlace, LogReport, SkippedPlans};
 use entry::Format;
-use input::Place;
 use parse::Logged;
 use std::collections::{BTreeMap, BTreeSet};
-use std::mem::discriminant;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,6 +42,13 @@ pub struct Plans {
     pub reports: Vec<ExplainReport>,
     /// what was skipped, and what could not be read
     pub gaps: Gaps,
+}
+
+impl Plans {
+    fn of(mut reports: Vec<ExplainReport>, gaps: Gaps) -> Plans {
+        reports.iter_mut().filter_map(|report| report.capture.as_mut()).for_each(|capture| capture.plans = gaps.plans);
+        Plans { reports, gaps }
+    }
 }
 
 /// What the results do not contain.
@@ -122,11 +127,11 @@ impl Log<'_> {
         }
         let mut report = last.transpose()?.map(Estimate::with_nodes).unwrap_or_default();
         let capture = report.capture.get_or_insert_default();
-        (capture.plans, capture.place) = (gaps.plans, None);
+        capture.place = None;
         let notes = position(gaps.plans, capture.taken).into_iter().chain(gaps.notes.drain(..));
         let notes: Vec<String> = notes.chain(gaps.skipped.iter().map(not_usable)).collect();
         report.notes.splice(..0, notes);
-        Ok(Plans { reports: vec![report], gaps })
+        Ok(Plans::of(vec![report], gaps))
     }
 
     /// Returns the slowest plans, the slowest one first.
@@ -140,9 +145,7 @@ impl Log<'_> {
             slowest.truncate(most);
             NEXT
         })?;
-        let mut reports: Vec<ExplainReport> = slowest.into_iter().map(Estimate::with_nodes).collect();
-        reports.iter_mut().filter_map(|report| report.capture.as_mut()).for_each(|capture| capture.plans = gaps.plans);
-        Ok(Plans { reports, gaps })
+        Ok(Plans::of(slowest.into_iter().map(Estimate::with_nodes).collect(), gaps))
     }
 
     /// Returns plan number `nth`, from 1. What the user gave need not belong to the other plans.
@@ -159,9 +162,7 @@ impl Log<'_> {
             let what = format!("there is no plan number {nth}: the input has {}", gaps?.plans);
             return Err(Error::new(what, "give a smaller number"));
         };
-        let (mut report, gaps) = (estimate?.with_nodes(), gaps?);
-        report.capture.iter_mut().for_each(|capture| capture.plans = gaps.plans);
-        Ok(Plans { reports: vec![report], gaps })
+        Ok(Plans::of(vec![estimate?.with_nodes()], gaps?))
     }
 
     /// Passes the report of each plan to `found`, in the order of the log, until it returns false.
@@ -225,21 +226,21 @@ impl Log<'_> {
             }
             collect(gaps.plans, result).unwrap_or_else(|why| {
                 gaps.damaged_messages += u64::from(logged.is_message && why.is_damage());
-                skips.add(logged.place, why);
+                skips.add(self.sources.place(logged.place), why);
                 ControlFlow::Continue(())
             })
         });
         let was_stopped = self.stop.load(Ordering::Relaxed);
-        if gaps.plans as u64 <= skips.plans() {
+        let skipped = skips.sorted();
+        if gaps.plans as u64 <= skipped.iter().map(|skipped| skipped.plans).sum() {
             return Err(match errors.into_iter().next() {
                 _ if was_stopped => Error::new("stopped before a plan was read", "wait until the progress bar moves"),
                 Some(error) => error,
-                None => skips.error(),
+                None => none_is_usable(gaps.plans, skipped),
             });
         }
         let hosts = several_hosts(hosts);
         let notes = notes(&self.sources, &hosts, &formats);
-        let skipped = skips.into_plans(&self.sources);
         Ok(Gaps { skipped, notes, hosts, errors, was_stopped, ..gaps })
     }
 }
@@ -292,60 +293,36 @@ fn notes(sources: &Sources, hosts: &[LogHost], formats: &BTreeSet<Format>) -> Ve
     notes
 }
 
-/// The reasons why plans were skipped. Reasons with the same hint count as one: their texts can contain figures.
-/// They are in the order of their first plans, because two plans can have the same place.
+/// The reasons why plans were skipped, in the order of their first plans. Reasons with the same hint count as one: their texts
+/// can contain figures.
 #[derive(Default)]
-struct Skips(Vec<Skipped>);
-
-/// Plans that were skipped for one reason.
-struct Skipped {
-    plans: u64,
-    /// of the first plan
-    why: Unusable,
-    first: Place,
-}
+struct Skips(Vec<SkippedPlans>);
 
 impl Skips {
-    fn add(&mut self, first: Place, why: Unusable) {
-        let hint = |why: &Unusable| Error::from(why.clone()).hint;
-        let is_same =
-            |known: &&mut Skipped| discriminant(&known.why) == discriminant(&why) && hint(&known.why) == hint(&why);
-        match self.0.iter_mut().find(is_same) {
+    fn add(&mut self, first: LogPlace, why: Unusable) {
+        let is_damaged = why.is_damage();
+        let Error { what: reason, hint, .. } = why.into();
+        match self.0.iter_mut().find(|known| known.hint == hint && known.is_damaged == is_damaged) {
             Some(known) => known.plans += 1,
-            None => self.0.push(Skipped { plans: 1, why, first }),
+            None => self.0.push(SkippedPlans { plans: 1, reason, hint, first, is_damaged }),
         }
-    }
-
-    fn plans(&self) -> u64 {
-        self.0.iter().map(|skipped| skipped.plans).sum()
     }
 
     /// Returns the reasons, the most frequent one first.
-    fn sorted(mut self) -> Vec<Skipped> {
-        self.0.sort_by_key(|skipped| (std::cmp::Reverse(skipped.plans), skipped.first));
+    fn sorted(mut self) -> Vec<SkippedPlans> {
+        self.0.sort_by_key(|skipped| std::cmp::Reverse(skipped.plans));
         self.0
     }
+}
 
-    /// Returns the error if all plans were skipped.
-    fn error(self) -> Error {
-        let plans = self.plans();
-        let Some(most) = self.sorted().into_iter().next() else {
-            return Error::new("there is no plan in the input", SUPPORTED);
-        };
-        let Error { what, hint, .. } = most.why.into();
-        match plans {
-            1 => Error::new(what, hint),
-            _ => Error::new(format!("none of the {plans} plans can be used; {} of them: {what}", most.plans), hint),
+/// Returns the error if all plans were skipped.
+fn none_is_usable(plans: usize, skipped: Vec<SkippedPlans>) -> Error {
+    match skipped.into_iter().next() {
+        None => Error::new("there is no plan in the input", SUPPORTED),
+        Some(most) if plans == 1 => Error::new(most.reason, most.hint),
+        Some(SkippedPlans { plans: most, reason, hint, .. }) => {
+            Error::new(format!("none of the {plans} plans can be used; {most} of them: {reason}"), hint)
         }
-    }
-
-    fn into_plans(self, sources: &Sources) -> Vec<SkippedPlans> {
-        let of_one_reason = |Skipped { plans, why, first }: Skipped| {
-            let is_damaged = why.is_damage();
-            let Error { what: reason, hint, .. } = why.into();
-            SkippedPlans { plans, reason, hint, first: sources.place(first), is_damaged }
-        };
-        self.sorted().into_iter().map(of_one_reason).collect()
     }
 }
 

@@ -140,13 +140,10 @@ fn is_mixed(plan: &str) -> bool {
 
 /// Returns where the lines begin that look like a topmost node.
 fn possible_roots(text: &str) -> impl Iterator<Item = usize> {
-    unindented_lines(text).filter(|at| can_be_root(text[*at..].split('\n').next().unwrap_or_default()))
-}
-
-/// Returns where the lines begin that do not begin with a space. Most lines of a plan do.
-fn unindented_lines(text: &str) -> impl Iterator<Item = usize> {
     let begins = memchr::memchr_iter(b'\n', text.as_bytes()).map(|end| end + 1);
-    std::iter::once(0).chain(begins).filter(|at| text.as_bytes().get(*at).is_some_and(|byte| *byte != b' '))
+    // Most lines of a plan begin with a space.
+    let unindented = std::iter::once(0).chain(begins).filter(|at| !text[*at..].starts_with(' '));
+    unindented.filter(|at| can_be_root(text[*at..].split('\n').next().unwrap_or_default()))
 }
 
 /// Returns whether a line without indentation looks like a topmost node. auto_explain does not indent it.
@@ -157,34 +154,23 @@ fn can_be_root(line: &str) -> bool {
 /// Returns a text plan with spaces instead of the line ends in constants and names. A client wrote these: a line of a constant
 /// can look like a node, or announce another plan. A quotation mark that is never closed quotes nothing.
 fn without_quoted_line_ends(plan: &str) -> Cow<'_, str> {
-    let mut out = String::new();
-    let (mut copied, mut at, mut first, mut open) = (0, 0, 0, None);
-    for line in plan.split_inclusive('\n') {
-        let was_open = open.is_some();
-        if was_open || !has_raw_text(line.trim_start()) {
-            for quote in memchr::memchr2_iter(b'\'', b'"', line.as_bytes()).map(|at| line.as_bytes()[at]) {
-                open = match open {
-                    None => Some(quote),
-                    Some(opening) if opening == quote => None,
-                    other => other,
-                };
-            }
-        }
-        if was_open && open.is_none() {
-            out.push_str(&plan[copied..first]);
-            out.push_str(&plan[first..at].replace('\n', " "));
+    // Text that the server does not quote: the name of a file, a trigger or a setting.
+    const RAW: [&str; 4] = ["Foreign File: ", "Foreign Program: ", "Trigger ", "Settings: "];
+    let bytes = plan.as_bytes();
+    let (mut out, mut copied, mut at, mut line) = (String::new(), 0, 0, 0);
+    while let Some(open) = memchr::memchr2(b'\'', b'"', &bytes[at..]).map(|next| at + next) {
+        line = memchr::memrchr(b'\n', &bytes[at..open]).map_or(line, |end| at + end + 1);
+        let end_of_line = || memchr::memchr(b'\n', &bytes[open..]).map_or(plan.len(), |end| open + end);
+        let is_raw = RAW.iter().any(|name| plan[line..].trim_start().starts_with(name));
+        let close = memchr::memchr(bytes[open], &bytes[open + 1..]).filter(|_| !is_raw);
+        at = close.map_or_else(|| if is_raw { end_of_line() } else { open + 1 }, |close| open + close + 2);
+        let quoted = &plan[open..at];
+        if close.is_some() && quoted.contains('\n') {
+            out = out + &plan[copied..open] + &quoted.replace('\n', " ");
             copied = at;
-        } else if !was_open {
-            first = at;
         }
-        at += line.len();
     }
     if copied == 0 { Cow::Borrowed(plan) } else { Cow::Owned(out + &plan[copied..]) }
-}
-
-/// Returns whether a line contains text that the server does not quote: the name of a file, a trigger or a setting.
-fn has_raw_text(line: &str) -> bool {
-    ["Foreign File: ", "Foreign Program: ", "Trigger ", "Settings: "].iter().any(|name| line.starts_with(name))
 }
 
 #[cfg(test)]

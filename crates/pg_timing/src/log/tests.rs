@@ -37,6 +37,14 @@ fn totals(text: &str) -> LogReport {
 }
 
 #[test]
+fn the_progress_is_shown_while_there_are_no_results() {
+    let shown = std::cell::Cell::new(0.0);
+    let text = "LOG:  checkpoint starting\n".repeat(100_000);
+    assert!(with_log(&text, |log| Log { progress: &|done| shown.set(done), ..log }.totals()).is_err());
+    assert!(shown.get() > 0.5, "{shown:?}");
+}
+
+#[test]
 fn executions_of_a_statement_are_added_up() {
     let log = entry("t", 1000, 1.0) + &entry("u", 1000, 9.0) + &entry("t", 2000, 2.0);
     let report = totals(&log);
@@ -141,10 +149,9 @@ fn errors_of_one_reason_are_counted_together() {
         (8, Unusable::FastTimed),
         (9, Unusable::Impossible("a lacks inputs".into(), "b")),
     ] {
-        skips.add(Place { file: 0, line }, why);
+        skips.add(LogPlace { file: "log".into(), line }, why);
     }
-    assert_eq!(skips.plans(), 5);
-    let found = skips.into_plans(&Sources::new(vec!["log".into()]));
+    let found = skips.sorted();
     let found: Vec<_> = found.iter().map(|s| (s.plans, s.first.line, s.is_damaged)).collect();
     assert_eq!(found, [(2, 5, true), (1, 6, false), (1, 8, false), (1, 9, true)]);
 }
@@ -162,12 +169,11 @@ fn a_plan_in_notices_is_pasted_text() {
 
 #[test]
 fn equally_frequent_reasons_at_one_place_keep_their_order() {
-    for _ in 0..20 {
-        let mut skips = Skips::default();
-        skips.add(Place { file: 0, line: 1 }, Unusable::NoBeginning);
-        skips.add(Place { file: 0, line: 1 }, Unusable::NotExecuted);
-        assert!(skips.error().what.contains("the beginning of the plan is missing"));
+    let mut skips = Skips::default();
+    for why in [Unusable::NoBeginning, Unusable::NotExecuted] {
+        skips.add(LogPlace { file: "log".into(), line: 1 }, why);
     }
+    assert!(none_is_usable(2, skips.sorted()).what.contains("the beginning of the plan is missing"));
 }
 
 /// Returns the number of plans with figures, and of damaged plans.

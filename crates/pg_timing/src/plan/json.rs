@@ -5,6 +5,7 @@ use super::text::FIGURES;
 use super::tree::{Explained, Node, parameters_in};
 use super::unusable::Unusable;
 use super::{Found, MAX_NODES};
+use crate::json::is_quote;
 use memchr::memmem;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -14,13 +15,6 @@ use std::fmt::{Formatter, Result as FmtResult};
 
 /// Levels around a plan or a text. Each level is read once more.
 const MAX_LEVELS: usize = 10;
-/// Keys of values that quote a client. A plan in them was not logged.
-const QUOTES: &str = "statement query detail context hint internal_query error_query sql query_text parameters";
-
-/// Returns whether the value of a key quotes a client.
-pub fn is_quote(key: &str) -> bool {
-    QUOTES.split(' ').any(|quote| quote == key)
-}
 
 /// Passes the plans of a value to `found`, each with its JSON. Values without a plan take no memory. `format` is that of the
 /// original. Returns its strings, one per line, if they contain a plan in text format or in another format.
@@ -100,22 +94,12 @@ impl<'de> Visitor<'de> for NodeVisitor {
                 "Node Type" => node.kind = map.next_value()?,
                 "Subplan Name" => node.subplan = map.next_value()?,
                 "CTE Name" => node.cte = map.next_value()?,
-                "Parallel Aware" => name.is_parallel = map.next_value()?,
-                "Async Capable" => name.is_async = map.next_value()?,
+                "Parallel Aware" => name.prefix += if map.next_value()? { "Parallel " } else { "" },
+                "Async Capable" => name.prefix += if map.next_value()? { "Async " } else { "" },
                 "Function Name" | "Table Function Name" | "Tuplestore Name" => {
-                    _ = name.parts.insert("Function".into(), map.next_value()?)
+                    name.parts.insert("Function".into(), map.next_value()?);
                 }
-                "Relation Name"
-                | "Schema"
-                | "Alias"
-                | "Partial Mode"
-                | "Custom Plan Provider"
-                | "Command"
-                | "Scan Direction"
-                | "Index Name"
-                | "Join Type"
-                | "Operation"
-                | "Strategy" => {
+                part if NAME_PARTS.iter().any(|names| names.contains(&part)) => {
                     name.parts.insert(key.into(), map.next_value()?);
                 }
                 "Inner Unique" => node.inner_unique = map.next_value()?,
@@ -147,12 +131,17 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 }
 
+/// Properties that only the node's name needs.
+const NAME_PARTS: [&[&str]; 2] = [
+    &["Relation Name", "Schema", "Alias", "Index Name", "Scan Direction", "Join Type", "Strategy", "Partial Mode"],
+    &["Operation", "Command", "Custom Plan Provider"],
+];
+
 /// The properties that only the node's name needs. JSON has them apart from each other.
 #[derive(Default)]
 struct NameParts {
     parts: BTreeMap<String, String>,
-    is_parallel: bool,
-    is_async: bool,
+    prefix: String,
 }
 
 impl NameParts {
@@ -162,9 +151,7 @@ impl NameParts {
 
     /// Returns the name that `ExplainNode()` in explain.c prints: `Parallel Index Scan Backward using i on t a`.
     fn name_of(&self, node: &Node) -> String {
-        let parallel = if self.is_parallel { "Parallel " } else { "" };
-        let asynchronous = if self.is_async { "Async " } else { "" };
-        [parallel, asynchronous, &self.operator(&node.kind), &self.index_part(&node.kind), &self.target(node)].concat()
+        self.prefix.clone() + &self.operator(&node.kind) + &self.index_part(&node.kind) + &self.target(node)
     }
 
     /// Returns what the node does, without its objects.

@@ -40,7 +40,7 @@ pub fn joined(plan: &str) -> String {
         let mut parts = vec![line];
         while let Some(&next) = lines.peek() {
             let continues = match is_node {
-                true => !is_complete(&parts, terminal) && !begins_node(next.trim()),
+                true => node_of(&parts, terminal).is_none() && !begins_node(next.trim()),
                 false => column(line) > root && !is_balanced(&parts.concat()) && node_line(next).is_none(),
             };
             if !continues || parts.len() == MAX_PARTS {
@@ -49,24 +49,13 @@ pub fn joined(plan: &str) -> String {
             parts.push(next);
             lines.next();
         }
-        match node_of(&parts, terminal).filter(|_| is_node && parts.len() > 1) {
-            Some(node) => joined += &node,
-            None if is_node => joined += &parts.join("\n"),
-            None => {
-                joined += &whole(&parts, terminal);
-            }
-        }
+        joined += &match is_node {
+            true => node_of(&parts, terminal).unwrap_or_else(|| parts.join("\n")),
+            false => whole(&parts, terminal),
+        };
         joined.push('\n');
     }
     joined
-}
-
-/// Returns whether the parts of a node's line have all of its figures.
-fn is_complete(parts: &[&str], terminal: Option<usize>) -> bool {
-    match parts {
-        [line] => node_line(line).is_some_and(|node| node.node.loops.is_some()),
-        parts => node_of(parts, terminal).is_some(),
-    }
 }
 
 /// Returns whether a line is the beginning of a node's line. A condition can have an arrow, too: `-> 'a'`.
@@ -151,6 +140,7 @@ fn is_balanced(line: &str) -> bool {
 }
 
 /// A node whose inputs may follow.
+#[derive(Default)]
 struct Open {
     node: Node,
     column: usize,
@@ -168,31 +158,22 @@ fn number(label: &str) -> Option<u32> {
     label.split(' ').nth(1)?.parse().ok()
 }
 
-/// Whether another node can be an input.
-#[derive(Clone, Copy, PartialEq)]
-enum Needs {
-    One,
-    None,
-    /// the kind does not show it
-    Unknown,
-}
-
 impl Open {
+    /// Returns whether it lacks an input. An Append has inputs until they have all of its rows.
+    fn lacks_input(&self) -> bool {
+        let own = self.node.all_rows();
+        match is_append(&self.node.kind) {
+            true => own.per_loop > self.rows + own.rounding,
+            false => inputs_of(&self.node.kind).is_some_and(|(least, _)| self.inputs < least),
+        }
+    }
+
     /// Returns whether a node can be its next input.
-    fn needs(&self, next: Option<&Node>) -> Needs {
-        let (own, next) = (self.node.all_rows(), next.map(Node::all_rows).unwrap_or_default());
-        let (least, most) = inputs_of(&self.node.kind).unwrap_or((0, usize::MAX));
-        let (must, can) = match is_append(&self.node.kind) {
-            true => {
-                let may_have = own.per_loop + own.rounding + next.rounding;
-                (own.per_loop > self.rows + own.rounding, self.rows + next.per_loop <= may_have)
-            }
-            false => (self.inputs < least, self.inputs < most),
-        };
-        match (must, can) {
-            (true, _) => Needs::One,
-            (false, false) => Needs::None,
-            (false, true) => Needs::Unknown,
+    fn can_have(&self, next: &Node) -> bool {
+        let (own, next) = (self.node.all_rows(), next.all_rows());
+        match is_append(&self.node.kind) {
+            true => self.rows + next.per_loop <= own.per_loop + own.rounding + next.rounding,
+            false => inputs_of(&self.node.kind).is_none_or(|(_, most)| self.inputs < most),
         }
     }
 }
@@ -207,24 +188,14 @@ pub fn restored(plan: &str) -> Result<String, Unusable> {
         if let Some(label) = label(text).filter(|_| !open.is_empty()) {
             label_above = Some(label);
         } else if let Some(NodeLine { node, .. }) = node_line(line) {
-            let column = match open.is_empty() {
-                true => 0,
-                false => place(&mut open, &node, label_above)?,
-            };
+            let mut column = if open.is_empty() { 0 } else { place(&mut open, &node, label_above)? };
             if let Some(label) = label_above {
                 restored += &format!("{:column$}{label}\n", "");
+                column += 2;
             }
-            let column = column + if label_above.is_some() { 2 } else { 0 };
             restored += &format!("{:column$}{text}\n", "");
-            let inner = column + if text.starts_with(ARROW) { 6 } else { 2 };
-            open.push(Open {
-                node,
-                column: inner,
-                inputs: 0,
-                rows: 0.0,
-                conditions: String::new(),
-                number: label_above.take().and_then(number),
-            });
+            column += if text.starts_with(ARROW) { 6 } else { 2 };
+            open.push(Open { node, column, number: label_above.take().and_then(number), ..Open::default() });
         } else {
             // A total is not indented. The reader knows its name.
             let column = if is_total(text) { 0 } else { open.last().map_or(0, |last| last.column) };
@@ -234,7 +205,7 @@ pub fn restored(plan: &str) -> Result<String, Unusable> {
             }
         }
     }
-    match open.iter().find(|node| node.needs(None) == Needs::One && !is_append(&node.node.kind)) {
+    match open.iter().find(|node| node.lacks_input() && !is_append(&node.node.kind)) {
         Some(lacking) => Err(Unusable::LostIndentation(format!("{} has too few inputs", lacking.node.title()))),
         None => Ok(restored),
     }
@@ -276,24 +247,15 @@ fn owner(open: &[Open], label: &str) -> Result<usize, Unusable> {
 
 /// Closes the nodes that have all of their inputs.
 fn close(open: &mut Vec<Open>, node: &Node) -> Result<(), Unusable> {
-    while let Some(last) = open.last() {
-        let waiting = || open.iter().rev().skip(1).find(|above| above.needs(Some(node)) != Needs::None);
-        match last.needs(Some(node)) {
-            Needs::One => break,
-            Needs::None => _ = open.pop(),
-            Needs::Unknown => match waiting() {
-                None => break,
-                Some(waiting) => {
-                    let [first, second] = [last, waiting].map(|open| open.node.title());
-                    return Err(Unusable::LostIndentation(format!(
-                        "{} can be below {first} or below {second}",
-                        node.title()
-                    )));
-                }
-            },
+    while open.pop_if(|last| !last.lacks_input() && !last.can_have(node)).is_some() {}
+    let waiting = open.iter().rev().skip(1).find(|above| above.lacks_input() || above.can_have(node));
+    match open.last().filter(|last| !last.lacks_input()).zip(waiting) {
+        Some((last, waiting)) => {
+            let [node, first, second] = [node, &last.node, &waiting.node].map(Node::title);
+            Err(Unusable::LostIndentation(format!("{node} can be below {first} or below {second}")))
         }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Returns whether a line is one of those below the tree. None of them is a property of a node.

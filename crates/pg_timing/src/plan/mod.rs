@@ -20,7 +20,7 @@ pub mod unusable;
 pub mod writer;
 
 pub use find::each_plan;
-pub use json::{is_quote, plan as from_json};
+pub use json::plan as from_json;
 pub use overhead::{ClockOf, Estimate, Inputs, ServerClock, estimate};
 pub use tree::{Explained, Node, Rows};
 pub use unusable::{Unusable, executed};

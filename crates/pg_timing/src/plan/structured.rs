@@ -100,6 +100,7 @@ struct Json {
 }
 
 /// An element whose end has not been read.
+#[derive(Default)]
 struct Element {
     key: String,
     /// `]` or `}`, after its first child has begun
@@ -109,18 +110,7 @@ struct Element {
     children: Option<usize>,
 }
 
-impl Element {
-    fn new(key: &str, column: Option<usize>) -> Element {
-        Element { key: key.into(), end: None, column, children: None }
-    }
-}
-
 impl Json {
-    /// Returns the text with an open element around all others.
-    fn within(root: Element, capacity: usize) -> Json {
-        Json { out: String::with_capacity(capacity), open: vec![root] }
-    }
-
     /// Begins an element of the innermost one, which is a list or an object. Returns `None` if it began as the other one.
     fn begin(&mut self, element: Element, is_list: bool) -> Option<()> {
         let end = if is_list { ']' } else { '}' };
@@ -132,7 +122,7 @@ impl Json {
         }
         outer.end = Some(end);
         if !is_list {
-            push_string(&mut self.out, &element.key);
+            self.out.push_str(&string(&element.key));
             self.out.push(':');
         }
         self.open.push(element);
@@ -154,15 +144,9 @@ fn push_empty(key: &str, out: &mut String) {
     out.push_str(if key == "Settings" { "{}" } else { "[]" });
 }
 
-/// Adds a JSON string with its quotation marks.
-fn push_string(out: &mut String, text: &str) {
-    if text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
-        out.push_str(&serde_json::Value::from(text).to_string());
-    } else {
-        out.push('"');
-        out.push_str(text);
-        out.push('"');
-    }
+/// Returns a JSON string with its quotation marks.
+fn string(text: &str) -> String {
+    serde_json::to_string(text).expect("a string is valid JSON")
 }
 
 fn is_json(text: &str) -> bool {
@@ -172,7 +156,8 @@ fn is_json(text: &str) -> bool {
 /// Returns the JSON text of EXPLAIN's YAML. EXPLAIN writes a small part of YAML: one key or element per line, two spaces per
 /// level, and strings in quotation marks with JSON's escapes.
 fn yaml_as_json(yaml: &str) -> Result<String, Unusable> {
-    let mut json = Json::within(Element::new("", None), yaml.len());
+    // An element around all others is open.
+    let mut json = Json { out: String::with_capacity(yaml.len()), open: vec![Element::default()] };
     for line in yaml.lines() {
         let text = line.trim_start_matches(' ');
         if !text.is_empty() {
@@ -210,7 +195,7 @@ impl Json {
         if *outer.children.get_or_insert(column) != column {
             return None;
         }
-        self.begin(Element::new(key, Some(column)), is_list)
+        self.begin(Element { key: key.into(), column: Some(column), ..Element::default() }, is_list)
     }
 
     /// Ends an element with a value, which JSON writes in the same way. An element of GROUPING SETS is a list in JSON's notation.
@@ -272,13 +257,14 @@ fn xml_as_json(xml: &str) -> Result<String, Unusable> {
 impl Json {
     /// Begins an element. `Plans` contains `Plan`; other lists contain `Item`.
     fn begin_xml(&mut self, key: String) {
-        let element = Element::new(&key, None);
-        let Some(outer) = self.open.last() else { return self.open.push(element) };
-        let is_list = outer.end.map_or_else(
-            || key == "Item" || outer.key.strip_suffix('s') == Some(&key) || outer.key == "explain" && key == "Query",
-            |end| end == ']',
-        );
-        self.begin(element, is_list);
+        let is_element =
+            |list: &str| key == "Item" || list.strip_suffix('s') == Some(&key) || list == "explain" && key == "Query";
+        let is_list = self.open.last().map(|outer| outer.end.map_or_else(|| is_element(&outer.key), |end| end == ']'));
+        let element = Element { key, ..Element::default() };
+        match is_list {
+            Some(is_list) => _ = self.begin(element, is_list),
+            None => self.open.push(element),
+        }
     }
 }
 
@@ -291,7 +277,7 @@ fn push_xml_value(key: &str, text: &str, out: &mut String) {
     } else if !is_text(key) && (is_number() || matches!(text, "true" | "false")) {
         out.push_str(text);
     } else {
-        push_string(out, text);
+        out.push_str(&string(text));
     }
 }
 
@@ -309,17 +295,12 @@ fn key(element: &str) -> String {
     if element.starts_with(|c: char| c.is_ascii_lowercase()) {
         return element.into();
     }
-    let mut key = String::with_capacity(element.len());
-    for word in element.split('-') {
-        match (key.rsplit(' ').next().unwrap_or_default(), word) {
-            ("", _) => {}
-            ("I", "O") => key.push('/'),
-            ("One", "Time") | ("Full", "sort") | ("Pre", "sorted") => key.push('-'),
-            _ => key.push(' '),
-        }
-        key.push_str(word);
+    let key = element.replace('-', " ");
+    let others = [("I O ", "I/O "), ("One Time", "One-Time"), ("Full sort", "Full-sort"), ("Pre sorted", "Pre-sorted")];
+    match others.iter().find(|(words, _)| key.contains(words)) {
+        Some((words, name)) => key.replace(words, name),
+        None => key,
     }
-    key
 }
 
 #[cfg(test)]

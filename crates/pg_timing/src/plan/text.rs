@@ -271,11 +271,18 @@ impl<'a> Reader<'a> {
     }
 
     fn property(&mut self, text: &str, column: usize, root: usize) {
-        // Citus prints the times of its tasks in the same way, but indented.
-        if column <= root + 2 {
-            read_total(&mut self.explained, text);
+        let explained = &mut self.explained;
+        if text == "JIT:" {
+            explained.jit = Some(IgnoredAny);
         }
-        read_property(&mut self.explained, text);
+        if text.starts_with("Trigger ") {
+            let calls = text.rsplit_once("calls=").and_then(|(_, calls)| number(calls));
+            explained.triggers.extend(calls.map(|calls| Trigger { calls }));
+        }
+        if let Some((name, value)) = text.split_once(": ") {
+            // Citus prints the times of its tasks in the same way as those of the plan, but indented.
+            read_property(explained, name, value.trim(), column <= root + 2);
+        }
         let Some(last) = self.open.last_mut() else { return };
         if let Some((name, value)) = text.split_once(": ") {
             read_node_property(&mut last.node, name, value.trim());
@@ -304,32 +311,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads the lines below the tree.
-fn read_total(explained: &mut Explained, text: &str) {
-    let Some((name, value)) = text.split_once(": ") else { return };
-    let ms = || number(value.trim().split_once(" ms")?.0);
+/// Reads a property of the whole plan. `is_total`: it can be a time of the whole plan.
+fn read_property(explained: &mut Explained, name: &str, value: &str, is_total: bool) {
+    let ms = || number(value.split_once(" ms")?.0);
     match name {
         // PostgreSQL 9.3 and older print the total runtime, which is the same time.
-        "Execution Time" | "Execution time" | "Total runtime" => {
+        "Execution Time" | "Execution time" | "Total runtime" if is_total => {
             explained.execution_ms = explained.execution_ms.or_else(ms)
         }
-        "Planning Time" | "Planning time" => explained.planning_ms = explained.planning_ms.or_else(ms),
-        _ => {}
-    }
-}
-
-/// Reads a property of the whole plan.
-fn read_property(explained: &mut Explained, text: &str) {
-    if text == "JIT:" {
-        explained.jit = Some(IgnoredAny);
-    }
-    if text.starts_with("Trigger ") {
-        let calls = text.rsplit_once("calls=").and_then(|(_, calls)| number(calls));
-        explained.triggers.extend(calls.map(|calls| Trigger { calls }));
-    }
-    let Some((name, value)) = text.split_once(": ") else { return };
-    let value = value.trim();
-    match name {
+        "Planning Time" | "Planning time" if is_total => explained.planning_ms = explained.planning_ms.or_else(ms),
         "Query Text" => explained.query = Some(value.into()),
         "Query Identifier" => explained.query_id = value.parse().ok(),
         "Fast Timing" => explained.fast_timing = Some(value.into()),

@@ -84,20 +84,17 @@ impl From<Unusable> for Error {
                 ONLY_PLAIN_TIME,
             ),
             Unusable::Corrected => {
-                Error::new("the plan's times are corrected already", "give pg_timing the plan as the server printed it")
+                Error::new("the plan's times are corrected already", "give the plan as the server printed it")
             }
             Unusable::NoExecutionTime => Error::new(
                 "the plan has no Execution Time",
                 "the plan is truncated, or was taken with SUMMARY OFF; from a log, include the line \"duration: ... plan:\"",
             ),
-            Unusable::Missing => Error::new(
-                "no readable plan follows the log line \"duration: ... plan:\"",
-                "include all of the plan's lines",
-            ),
+            Unusable::Missing => {
+                Error::new("no readable plan follows the log line \"duration: ... plan:\"", "include all of its lines")
+            }
             Unusable::Surrounded(line) => Error::new(
-                format!(
-                    "the input has figures of plan nodes, but no line is a plan node's line; the first one is: {line}"
-                ),
+                format!("the input has figures of plan nodes, but no line of a node; the first one is: {line}"),
                 "remove what is before and after each line of the plan",
             ),
             Unusable::NoBeginning => Error::new(
@@ -114,9 +111,7 @@ impl From<Unusable> for Error {
             ),
             Unusable::TooDeep => Error::new(
                 "the plan is nested too deeply",
-                format!(
-                    "pg_timing reads up to {MAX_DEPTH} levels of nodes in text format, and fewer in JSON, YAML and XML"
-                ),
+                format!("pg_timing reads up to {MAX_DEPTH} levels of nodes in text format, and fewer in the others"),
             ),
             Unusable::TooManyNodes => Error::new(
                 format!("the plan has more than {} nodes, more than any real plan", count(MAX_NODES as u64)),
@@ -135,12 +130,11 @@ impl From<Unusable> for Error {
             ),
             Unusable::Broken => Error::new(
                 "a part of the plan is lost, or lines of something else are within it",
-                "set logging_collector = on: the server then writes each entry as a whole; for syslog, set \
-                 syslog_split_messages = off",
+                "set logging_collector = on, which writes whole entries; for syslog, set syslog_split_messages = off",
             ),
             Unusable::TooLong => Error::new(
                 "the plan is longer than 8 MB",
-                "no real plan is that long, except over many thousand partitions; take it with EXPLAIN (FORMAT JSON)",
+                "no real plan is that long, except over many thousand partitions",
             ),
             Unusable::Impossible(what, hint) => Error::new(what, hint),
             Unusable::Clock(error) => error,

@@ -4,13 +4,13 @@
 //! SIGKILL has left is removed at the next start: the log in the folder is locked as long as the program or a process of the server
 //! runs, so a folder whose log is not locked was abandoned.
 
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::human::reason;
 use crate::server::connection::Target;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process, kill_process_group, test_kill_process_group};
-use std::collections::HashSet;
+use std::cmp::Reverse;
 use std::ffi::CString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -93,6 +93,8 @@ impl Drop for Ephemeral {
     }
 }
 
+type Test<'a> = &'a dyn Fn() -> bool;
+
 /// Returns a test of whether the user stopped the start, or the time is over.
 fn until(stop: &AtomicBool, limit: Duration) -> impl Fn() -> bool {
     let start = Instant::now();
@@ -100,17 +102,13 @@ fn until(stop: &AtomicBool, limit: Duration) -> impl Fn() -> bool {
 }
 
 /// Creates a database cluster in the folder and starts a server. Returns the server when it accepts connections, or why it does not.
-fn start_server(installation: &Installation, folder: &Folder, is_over: &dyn Fn() -> bool) -> Result<Child, String> {
+fn start_server(installation: &Installation, folder: &Folder, is_over: Test) -> Result<Child, String> {
     let failed = |error: std::io::Error| reason(&error);
     let data = folder.path.join("data");
     let mut initdb = folder.command(&installation.bin.join("initdb"));
     initdb.args(["-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--locale=C", "--no-sync", "-D"]).arg(&data);
     // A full disk has no space for a log. The messages fit into a pipe.
-    let mut initdb = initdb.stderr(Stdio::piped()).spawn().map_err(failed)?;
-    wait(&mut initdb, Signal::TERM, is_over, || false)?;
-    if !initdb.wait().map_err(failed)?.success() {
-        return Err(error_message(&written(initdb.stderr.take())));
-    }
+    output(initdb.stderr(Stdio::piped()), Signal::TERM, is_over)?;
     let mut server = folder.command(&installation.bin.join("postgres"));
     server.arg("-D").arg(&data).arg("-k").arg(&folder.path).args(["-p", PORT]);
     for setting in ["listen_addresses=", "fsync=off", "dynamic_shared_memory_type=mmap", "logging_collector=off"] {
@@ -119,10 +117,19 @@ fn start_server(installation: &Installation, folder: &Folder, is_over: &dyn Fn()
     let mut server = server.stderr(folder.log.try_clone().map_err(failed)?).spawn().map_err(failed)?;
     // Its messages are in English, because its environment has LC_ALL=C and the cluster has this locale.
     let is_ready = || end_of(&folder.log).contains("database system is ready to accept connections");
-    match wait(&mut server, Signal::QUIT, is_over, is_ready)? {
+    match wait(&mut server, Signal::QUIT, is_over, &is_ready)? {
         true => Ok(server),
         false => Err(error_message(&end_of(&folder.log))),
     }
+}
+
+/// Runs a program to its end. Returns what it wrote into pipes, or why it failed.
+fn output(program: &mut Command, signal: Signal, is_over: Test) -> Result<String, String> {
+    let mut program = program.spawn().map_err(|error| reason(&error))?;
+    wait(&mut program, signal, is_over, &|| false)?;
+    let text = written(program.stdout.take()) + &written(program.stderr.take());
+    let has_succeeded = program.wait().is_ok_and(|status| status.success());
+    if has_succeeded { Ok(text) } else { Err(error_message(&text)) }
 }
 
 /// Returns what a program wrote into a pipe before it ended. A process that it started may keep the pipe open, so the read does not wait.
@@ -136,12 +143,7 @@ fn written(pipe: Option<impl Read + AsFd>) -> String {
 
 /// Waits for a condition, or for the end of the program. Returns whether the program still runs. If the time is over, ends it with the
 /// signal.
-fn wait(
-    program: &mut Child,
-    signal: Signal,
-    is_over: &dyn Fn() -> bool,
-    is_done: impl Fn() -> bool,
-) -> Result<bool, String> {
+fn wait(program: &mut Child, signal: Signal, is_over: Test, is_done: Test) -> Result<bool, String> {
     while !is_done() {
         if program.try_wait().map_err(|error| reason(&error))?.is_some() {
             return Ok(false);
@@ -211,14 +213,9 @@ impl User {
             return Ok(None);
         }
         let sudo = std::env::var("SUDO_USER").ok();
-        ["postgres"].into_iter().chain(sudo.as_deref()).chain(["nobody"]).find_map(User::named).map(Some).ok_or_else(
-            || {
-                Error::new(
-                    "PostgreSQL refuses to run as root, and no user postgres, $SUDO_USER or nobody was found",
-                    "run pg_timing as an ordinary user",
-                )
-            },
-        )
+        let user = ["postgres"].into_iter().chain(sudo.as_deref()).chain(["nobody"]).find_map(User::named);
+        let why = "PostgreSQL refuses to run as root, and no user postgres, $SUDO_USER or nobody was found";
+        require(user.is_some(), why, "run pg_timing as an ordinary user").map(|()| user)
     }
 
     fn named(name: &str) -> Option<User> {
@@ -263,15 +260,13 @@ impl Installation {
         let path = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
         // PATH often contains links to the programs in another folder.
         let bin = |folder: PathBuf| Some(folder.join("postgres").canonicalize().ok()?.parent()?.to_path_buf());
-        let mut bins: Vec<PathBuf> = path.chain(USUAL_FOLDERS.into_iter().flat_map(matching)).filter_map(bin).collect();
-        let mut seen = HashSet::new();
-        bins.retain(|bin| bin.join("initdb").exists() && seen.insert(bin.clone()));
-        // max_by_key() returns the last of equal versions, but the first one in PATH counts.
+        let bins = path.chain(USUAL_FOLDERS.into_iter().flat_map(matching)).filter_map(bin);
         let at = |bin: PathBuf| {
-            let version = version(&folder.output(&bin.join("postgres"), "--version", stop)?)?;
-            Some(Installation { version, bin })
+            let version = version(&folder.version_of(&bin.join("postgres"), stop)?)?;
+            bin.join("initdb").exists().then_some(Installation { version, bin })
         };
-        let newest = bins.into_iter().rev().filter_map(at).max_by_key(Installation::major);
+        // The first one of equal versions in PATH counts.
+        let newest = bins.filter_map(at).min_by_key(|server| Reverse(server.major()));
         newest.filter(|newest| newest.major() >= MIN_MAJOR).ok_or_else(|| {
             Error::new(
                 "no PostgreSQL server (15 or later) is installed on this host",
@@ -282,8 +277,8 @@ impl Installation {
 
     /// Returns the major version, or 0 if it is unknown.
     fn major(&self) -> u32 {
-        let digits = self.version.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.version.len());
-        self.version[..digits].parse().unwrap_or(0)
+        let digits = self.version.split(|c: char| !c.is_ascii_digit()).next();
+        digits.and_then(|major| major.parse().ok()).unwrap_or(0)
     }
 }
 
@@ -296,11 +291,9 @@ fn version(text: &str) -> Option<String> {
 fn matching(pattern: &str) -> Vec<PathBuf> {
     let Some((before, after)) = pattern.split_once('*') else { return vec![pattern.into()] };
     let (folder, prefix) = before.rsplit_once('/').expect("patterns are absolute");
-    let entries = std::fs::read_dir(if folder.is_empty() { "/" } else { folder }).into_iter().flatten().flatten();
-    entries
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
-        .map(|entry| entry.path().join(after.trim_start_matches('/')))
-        .collect()
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let versions = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+    versions.map(|entry| entry.path().join(after.trim_start_matches('/'))).collect()
 }
 
 /// A folder that only the server's user can access. Dropping it removes it.
@@ -364,12 +357,11 @@ impl Folder {
         command
     }
 
-    /// Returns the output of a program with one option. A program that hangs, or that writes more than a pipe can hold, is ended after
-    /// the time limit. `stop` ends it at once.
-    fn output(&self, program: &Path, option: &str, stop: &AtomicBool) -> Option<String> {
-        let mut program = self.command(program).arg(option).stdout(Stdio::piped()).spawn().ok()?;
-        wait(&mut program, Signal::KILL, &until(stop, PRINT_LIMIT), || false).ok()?;
-        program.wait().ok()?.success().then(|| written(program.stdout.take()).trim().to_string())
+    /// Returns the output of a program with the option `--version`. A program that hangs, or that writes more than a pipe can hold, is
+    /// ended after the time limit. `stop` ends it at once.
+    fn version_of(&self, program: &Path, stop: &AtomicBool) -> Option<String> {
+        let mut command = self.command(program);
+        output(command.arg("--version").stdout(Stdio::piped()), Signal::KILL, &until(stop, PRINT_LIMIT)).ok()
     }
 }
 
@@ -412,12 +404,9 @@ fn remove_abandoned(base: &Path, owner: libc::uid_t) {
 fn is_safe(base: &Path, owner: libc::uid_t) -> bool {
     const OTHERS_CAN_WRITE: u32 = 0o022;
     const STICKY: u32 = 0o1000;
-    base.ancestors().all(|directory| {
-        directory.metadata().is_ok_and(|state| {
-            let is_private = state.mode() & OTHERS_CAN_WRITE == 0 || state.mode() & STICKY != 0;
-            is_private && [0, owner].contains(&state.uid())
-        })
-    })
+    let is_private = |mode: u32| mode & OTHERS_CAN_WRITE == 0 || mode & STICKY != 0;
+    base.ancestors()
+        .all(|path| path.metadata().is_ok_and(|state| is_private(state.mode()) && [0, owner].contains(&state.uid())))
 }
 
 fn is_our_name(name: &str) -> bool {
@@ -476,16 +465,17 @@ mod tests {
         let never = AtomicBool::new(false);
         let base = tempfile::tempdir().unwrap();
         let server_folder = Folder::create(base.path(), None).unwrap();
-        assert_eq!(server_folder.output(Path::new("/bin/echo"), "x", &never).as_deref(), Some("x"));
-        assert_eq!(server_folder.output(Path::new("/bin/sleep"), "1000", &AtomicBool::new(true)), None);
         // The shell starts a process, which keeps the pipe open.
         let (folder, start) = (tempfile::tempdir().unwrap(), Instant::now());
         let run = |script: &str, stop: &AtomicBool| {
             let file = folder.path().join("script");
             std::fs::write(&file, script).unwrap();
-            server_folder.output(Path::new("/bin/sh"), file.to_str().unwrap(), stop)
+            let mut shell = server_folder.command(Path::new("/bin/sh"));
+            output(shell.arg(file).stdout(Stdio::piped()), Signal::KILL, &until(stop, PRINT_LIMIT)).ok()
         };
-        assert_eq!(run("sleep 20 & echo x", &never).as_deref(), Some("x"));
+        assert_eq!(run("echo x", &never).as_deref(), Some("x\n"));
+        assert_eq!(run("exec sleep 1000", &AtomicBool::new(true)), None);
+        assert_eq!(run("sleep 20 & echo x", &never).as_deref(), Some("x\n"));
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {

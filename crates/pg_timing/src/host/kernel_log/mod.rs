@@ -18,6 +18,7 @@ mod tests;
 
 use super::facts::parameters_about_clocks;
 use super::pattern::Fields;
+use crate::json::is_quote;
 use crate::report::KernelMessage;
 use anstream::adapter::strip_str;
 use serde_json::{Map, Value};
@@ -103,9 +104,6 @@ fn as_lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(lines)
 }
 
-/// Values of these keys quote what a client of a server wrote.
-const QUOTES: [&str; 6] = ["statement", "query", "detail", "context", "hint", "internal_query"];
-
 /// Adds the lines in a value.
 fn add(value: Value, lines: &mut String) {
     match value {
@@ -118,10 +116,7 @@ fn add(value: Value, lines: &mut String) {
                 let time = seconds(&fields).map(|seconds| format!("[{seconds:.6}] ")).unwrap_or_default();
                 lines.extend([&time, message, "\n"]);
             }
-            None => {
-                let own = fields.into_iter().filter(|(key, _)| !QUOTES.contains(&key.as_str()));
-                own.for_each(|(_, value)| add(value, lines));
-            }
+            None => fields.into_iter().filter(|(key, _)| !is_quote(key)).for_each(|(_, value)| add(value, lines)),
         },
         _ => {}
     }

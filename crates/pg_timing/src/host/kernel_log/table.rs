@@ -157,7 +157,7 @@ const REASONS: &[(&str, &str)] = &[
 
 /// Every message contains one of these. So a log of gigabytes is searched for few patterns.
 const HINTS: &[&str] =
-    &["lock", "TSC", "counter", "atchdog", "version", "mmand", "MHz", "keeping", "wd-", "PM:", "fork", "'"];
+    &["lock", "TSC", "counter", "atchdog", "version", "mmand", "MHz", "Brought", "keeping", "wd-", "PM:", "fork", "'"];
 
 /// Returns the message about clocks in a line: its wording, the position of its first byte, and what varies in it.
 pub fn message(line: &str) -> Option<(&'static Row, usize, Fields)> {

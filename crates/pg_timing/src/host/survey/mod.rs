@@ -300,8 +300,8 @@ mod tests {
         let host = Host::captured(root.path().into());
         let report = Report::empty(Origin::Captured, "x");
         let why = |log: &str| other_host(&parse(log), &host, &report.host, &report.clocksource);
-        let cpus = |number: u32| format!("[    0.1] smp: Brought up 1 node, {number} CPUs");
-        let rate = |mhz: f64| format!("[    0.0] tsc: Detected {mhz:.3} MHz processor");
+        let cpus = |number: u32| format!("[    0.100000] smp: Brought up 1 node, {number} CPUs");
+        let rate = |mhz: f64| format!("[    0.000000] tsc: Detected {mhz:.3} MHz processor");
         assert_eq!([why(&cpus(4)), why(&rate(2499.9))], [None, None]);
         assert_eq!(why(&cpus(8)).unwrap(), "its number of CPUs is 8, and that of this host is 4");
         assert_eq!(why(&rate(3000.0)).unwrap(), "its TSC's rate is 3000 MHz, and that of this host is 2500 MHz");

@@ -146,25 +146,23 @@ fn io_events(facts: &Facts) -> Result<Events, Error> {
     let cost = &facts.clocks.read;
     let io = |name: &str| facts.growth(IO, name);
     let temporary = facts.growth(ACTIVITY, "temp_bytes")? / BLOCK;
-    let events = if facts.server.major == 15 {
-        let (read, written) = (facts.growth(ACTIVITY, "blks_read")?, io("writes")?);
-        let all = read + written + io("backend")?;
-        facts.counted(all, (read + written) * READS, all * READS, cost)
-    } else {
-        let (reads, extends, writebacks) = (io("reads")?, io("extends")?, io("writebacks")?);
-        let single = io("writes")? + io("fsyncs")?;
-        let combined = match facts.server.major {
-            17 => reads / (facts.server.number_in("io_combine_limit").unwrap_or(128.0) * 1024.0 / BLOCK).max(1.0),
-            _ => reads,
-        };
-        let per_read = if facts.server.major >= 18 { READS_WITH_WAIT } else { READS };
-        facts.counted(
-            reads + extends + writebacks + single,
-            (combined + single + extends / EXTENDED_AT_ONCE + writebacks / WRITTEN_BACK_AT_ONCE) * READS,
-            reads * per_read + (extends + writebacks + single) * READS,
-            cost,
-        )
+    let at_once = match facts.server.major {
+        17 => (facts.server.number_in("io_combine_limit").unwrap_or(128.0) * 1024.0 / BLOCK).max(1.0),
+        _ => 1.0,
     };
+    // The number of each kind of event, and the least and the most clock reads per event.
+    let kinds = match facts.server.major {
+        15 => vec![(facts.growth(ACTIVITY, "blks_read")? + io("writes")?, READS, READS), (io("backend")?, 0.0, READS)],
+        major => vec![
+            (io("reads")?, READS / at_once, if major >= 18 { READS_WITH_WAIT } else { READS }),
+            (io("writes")? + io("fsyncs")?, READS, READS),
+            (io("extends")?, READS / EXTENDED_AT_ONCE, READS),
+            (io("writebacks")?, READS / WRITTEN_BACK_AT_ONCE, READS),
+        ],
+    };
+    let add = |sum: [f64; 3], (n, low, high)| [sum[0] + n, sum[1] + n * low, sum[2] + n * high];
+    let [events, low, high] = kinds.into_iter().fold([0.0; 3], add);
+    let events = facts.counted(events, low, high, cost);
     let hint = "more memory avoids these files: ALTER SYSTEM SET work_mem = '64MB'; then: SELECT pg_reload_conf()";
     let gap = || Error::new("blocks of temporary files are timed, but not counted", hint);
     Ok(events?.or_more((temporary > 0.0).then(gap)))

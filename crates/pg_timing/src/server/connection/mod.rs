@@ -69,10 +69,8 @@ impl Target {
     /// Returns whether an option or a variable names the server, the user or the database. A password alone does not count.
     pub fn is_named(&self) -> bool {
         let variables = ["PGHOST", "PGHOSTADDR", "PGPORT", "PGUSER", "PGDATABASE", "PGSERVICE"];
-        [self.host.as_deref(), self.port.as_deref(), self.username.as_deref(), self.database()]
-            .iter()
-            .any(Option::is_some)
-            || variables.iter().any(|name| std::env::var_os(name).is_some())
+        let options = [&self.host, &self.port, &self.username, &self.dbname, &self.database];
+        options.iter().any(|option| option.is_some()) || variables.iter().any(|name| std::env::var_os(name).is_some())
     }
 
     /// Returns keywords and values for libpq. It expands a connection string in `dbname`, and later keywords override it, as in
