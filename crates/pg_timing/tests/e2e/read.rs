@@ -80,7 +80,21 @@ fn rows_of_a_classic_table_overlap() {
     let facts = report["host"].as_object().unwrap();
     assert_eq!(facts.len(), 11);
     for (name, fact) in facts {
-        assert_eq!(fact["unavailable"], "not in the report", "{name}");
+        assert_eq!(fact["unavailable"], "not in the output of pg_test_timing", "{name}");
+    }
+}
+
+/// Without the rows of its interruptions, a busy host looks like one with a slow clock.
+#[test]
+fn a_table_without_its_last_rows_is_not_a_slow_clock() {
+    for (name, first_row) in [("pg15-busy.txt", 5), ("pg19-busy.txt", 7)] {
+        let text = output(name);
+        let lines: Vec<&str> = text.lines().collect();
+        for end in first_row..lines.len() - 1 {
+            let (status, stdout, _) = run(pg_timing().args(["read", "-"]).write_stdin(lines[..end].join("\n")));
+            let is_known = stdout.contains("rows are missing") || stdout.contains("interruptions took");
+            assert!(status != 2 && is_known, "{name}, {end} lines: {status} {stdout}");
+        }
     }
 }
 

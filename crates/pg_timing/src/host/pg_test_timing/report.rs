@@ -31,13 +31,19 @@ pub fn report(output: &Output) -> Report {
 /// On a busy machine the readings take less time than the test: a run of ours took 86%.
 const LEAST_SHARE: f64 = 0.5;
 
-/// Returns how the figures of a clock contradict each other: all rows are there, and their readings take less time than the
-/// test.
+/// Returns how the figures of a clock contradict each other: the rows cannot take as long as the loop time says, so those of long
+/// interruptions are missing; or all rows are there, and their readings take less time than the test.
 fn contradiction(table: &ClockTable, output: &Output) -> Option<String> {
     let reads = table.reads();
-    let (loop_ns, test_s) = (table.loop_ns.filter(|ns| table.whole && *ns > 0.0)?, output.duration_s?);
-    let taken_s = loop_ns * reads as f64 / 1e9;
-    let reads = count(reads);
+    let loop_ns = table.loop_ns.filter(|ns| *ns > 0.0)?;
+    let elapsed_ns = loop_ns * reads as f64;
+    let (_, most_ns) = Figures { table, reads: reads as f64, elapsed_ns }.time_ns(&table.bins);
+    let is_cut = !table.whole && !table.bins.is_empty();
+    if is_cut && elapsed_ns >= (1.0 + ELAPSED_TOLERANCE) * most_ns {
+        return Some("rows are missing, so interruptions may be a large part of the loop time".into());
+    }
+    let test_s = output.duration_s.filter(|_| table.whole)?;
+    let (taken_s, reads) = (elapsed_ns / 1e9, count(reads));
     (taken_s < LEAST_SHARE * test_s as f64).then(|| {
         format!("the figures contradict each other: {reads} readings of {loop_ns} ns take {taken_s:.2} s, and the test {test_s} s")
     })
@@ -45,7 +51,7 @@ fn contradiction(table: &ClockTable, output: &Output) -> Option<String> {
 
 /// Returns the report of one clock.
 fn clock(table: &ClockTable, output: &Output) -> ClockReport {
-    let figures = Figures::of(table, output.duration_s).filter(|_| !output.cut_off);
+    let figures = Figures::of(table, output.duration_s).filter(|_| !output.cut_off || table.whole);
     let gaps = figures.as_ref().and_then(Figures::gaps);
     let heavy = gaps.filter(|gaps| gaps.share > INTERRUPTED_SHARE);
     ClockReport {
