@@ -487,8 +487,11 @@ fn json_in(line: &str, is_json_log: bool) -> Option<&str> {
     let is_whole = json.trim_end().ends_with(['}', ']']);
     let is_prefix = !before.contains(":  ") && !before.contains('"') && split_tab(before).is_none();
     // A client can begin a string with its application_name in log_line_prefix. Then the server's severity is in the string.
-    let is_forged = || announces(json) && record(line).is_some_and(|record| !announces(record.message));
-    (is_container && is_whole && is_prefix && !is_forged()).then_some(json)
+    let plan = json.split_once(" ms  plan:").map_or("", |(_, plan)| plan);
+    let word = |at: usize| plan[..at].trim_end_matches(' ').trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_severity = |at: usize| word(at).ends_with(|c: char| c.is_uppercase() || c.is_alphabetic() && !c.is_ascii());
+    let is_forged = plan.match_indices(":  ").any(|(at, _)| is_severity(at));
+    (is_container && is_whole && is_prefix && !is_forged).then_some(json)
 }
 
 /// Returns whether a context shows that a function or a trigger executed the statement. The parameters of a client's

@@ -177,76 +177,106 @@ const MORE: &str = ", ...";
 const MAX_STATEMENT_BYTES: usize = 100_000;
 
 /// A longer row of constants is not compared with the row before it, so that the time stays linear.
-const MAX_ROW_WORDS: usize = 500;
-
-/// A word of a normalized statement, and whether white space or a comment precedes it.
-type Word<'a> = (&'a str, bool);
+const MAX_ROW_BYTES: usize = 1000;
 
 /// Returns the statement with `?` instead of constants, one space between words, and without comments. A list of constants
 /// becomes `?, ...`, and a list of such rows one row.
 fn normalized(statement: &str) -> String {
     let statement = beginning(statement, MAX_STATEMENT_BYTES);
-    let mut words: Vec<Word> = Vec::new();
+    let mut text = Text { out: String::with_capacity(statement.len()), space: false };
     let mut end = 0;
     for token in Tokens::of(statement) {
-        let follows_space = token.start > end;
+        text.space |= token.start > end;
         end = token.end();
         match token.kind {
-            TokenKind::Text | TokenKind::Number => push_constant(&mut words, follows_space),
-            _ => words.push((token.text, follows_space)),
-        }
-        if token.text == ")" {
-            merge_rows(&mut words);
+            TokenKind::Text | TokenKind::Number => text.constant(),
+            TokenKind::Symbol => text.sign(token.text),
+            TokenKind::Word | TokenKind::QuotedName => text.push(token.text),
         }
     }
-    while words.pop_if(|(word, _)| *word == ";").is_some() {}
-    let mut text = String::with_capacity(statement.len());
-    let mut last = "";
-    for (word, follows_space) in words {
-        // The layout of brackets and lists does not matter.
-        let is_close = matches!(last, "" | "(" | "[") || matches!(word, "," | ")" | ";" | "]");
-        if (follows_space || last == ",") && !is_close {
-            text.push(' ');
-        }
-        text.push_str(word);
-        last = word;
-    }
-    text
-}
-
-fn push_constant(words: &mut Vec<Word>, mut follows_space: bool) {
-    // The sign of a negative constant, as in `= -1`. After a word, a minus can be an operator.
-    if let [.., ("," | "(" | "[" | "=" | "<" | ">" | "+" | "*" | "/" | "-", _), ("-", _)] = words[..] {
-        words.pop();
-        follows_space = true;
-    }
-    match words[..] {
-        // A list of constants directly in brackets
-        [.., ("(" | "[", _), (CONSTANT, _), (",", _)] => {
-            words.splice(words.len() - 1.., [(MORE, false)]).for_each(drop)
-        }
-        [.., (MORE, _), (",", _)] => _ = words.pop(),
-        _ => words.push((CONSTANT, follows_space)),
-    }
-}
-
-/// Removes the last row of constants if the row before it is equal, as in `values (1, 2), (3, 4)`.
-fn merge_rows(words: &mut Vec<Word>) {
-    let near = words.len().saturating_sub(MAX_ROW_WORDS);
-    let Some(open) = words[near..].iter().rposition(|(word, _)| *word == "(").map(|at| near + at) else { return };
-    let (before, row) = words.split_at(open);
-    let is_constant = row[1..].iter().all(|(word, _)| [CONSTANT, MORE, ",", ")"].contains(word)) && row.len() > 2;
-    let is_repeated = |before: &[Word]| {
-        row.iter().rev().map(|word| word.0).eq(before.iter().rev().take(row.len()).map(|word| word.0))
-    };
-    if is_constant && before.split_last().is_some_and(|((last, _), before)| *last == "," && is_repeated(before)) {
-        words.truncate(open - 1);
-    }
+    let end = text.out.trim_end_matches([';', ' ']).len();
+    text.out.truncate(end);
+    text.out
 }
 
 /// Returns at most `bytes` bytes from the beginning of a text.
 fn beginning(text: &str, bytes: usize) -> &str {
-    &text[..(0..=bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)]
+    match text.len() > bytes {
+        true => &text[..(0..=bytes).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)],
+        false => text,
+    }
+}
+
+/// The normalized text so far.
+struct Text {
+    out: String,
+    /// white space or a comment precedes the next word
+    space: bool,
+}
+
+impl Text {
+    fn push(&mut self, text: &str) {
+        if std::mem::take(&mut self.space) && !self.out.is_empty() {
+            self.out.push(' ');
+        }
+        self.out.push_str(text);
+    }
+
+    fn sign(&mut self, sign: &str) {
+        // No space stands before these signs, and none after an opening bracket, so that the layout does not matter.
+        if matches!(sign, "," | ")" | ";" | "]") || self.out.ends_with(['(', '[']) {
+            self.space = false;
+        }
+        self.push(sign);
+        if sign == "," {
+            self.space = true;
+        }
+        if sign == ")" {
+            self.merge_rows();
+        }
+    }
+
+    fn constant(&mut self) {
+        if self.out.ends_with(['(', '[']) {
+            self.space = false;
+        }
+        self.remove_sign();
+        // A list of constants: `?, ` or `?, ...` precedes, and it stands directly in brackets.
+        let list = self.out.strip_suffix(',').filter(|list| list.ends_with(CONSTANT) || list.ends_with(MORE));
+        if let Some(list) = list {
+            let before = list.strip_suffix(MORE).unwrap_or(list);
+            let in_brackets = before.strip_suffix(CONSTANT).is_some_and(|before| before.ends_with(['(', '[']));
+            if in_brackets {
+                let end = before.len();
+                self.out.truncate(end);
+                self.out.push_str(MORE);
+                self.space = false;
+                return;
+            }
+        }
+        self.push(CONSTANT);
+    }
+
+    /// Removes the sign of a negative constant, as in `= -1`. After a word, a minus can be an operator.
+    fn remove_sign(&mut self) {
+        let Some(before) = self.out.strip_suffix('-').map(str::trim_end) else { return };
+        if before.ends_with([',', '(', '[', '=', '<', '>', '+', '*', '/', '-']) {
+            self.space = !before.ends_with(['(', '[']);
+            self.out.truncate(before.len());
+        }
+    }
+
+    /// Removes the last row of constants if the row before it is equal, as in `values (1, 2), (3, 4)`.
+    fn merge_rows(&mut self) {
+        let near = self.out.len().saturating_sub(MAX_ROW_BYTES);
+        let Some(open) = memchr::memrchr(b'(', &self.out.as_bytes()[near..]).map(|at| near + at) else { return };
+        let row = &self.out[open..];
+        let is_constant = row.contains(CONSTANT) && row.bytes().all(|b| b"()?,. ".contains(&b));
+        let before = self.out[..open].strip_suffix(", ");
+        if is_constant && before.is_some_and(|before| before.ends_with(row)) {
+            self.out.truncate(open - ", ".len());
+        }
+    }
 }
 
 #[cfg(test)]

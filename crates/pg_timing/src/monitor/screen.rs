@@ -72,9 +72,15 @@ const ORDER: [usize; PARTS] = [1, 4, 0, 8, 6, 5, 3, 7, 2];
 
 /// Returns the height of each part. `most` are the lines that each can use.
 fn heights(most: [usize; PARTS], lines: u16) -> [u16; PARTS] {
-    let (mut heights, mut free) = ([0; PARTS], usize::from(lines));
-    for (wanted, nth) in [LEAST, most].into_iter().flat_map(|wanted| ORDER.map(|nth| (wanted, nth))) {
-        let more = wanted[nth].min(most[nth]).saturating_sub(heights[nth]).min(free);
+    let mut heights = [0; PARTS];
+    let mut free = usize::from(lines);
+    for nth in ORDER {
+        let least = LEAST[nth].min(most[nth]);
+        heights[nth] = if least <= free { least } else { 0 };
+        free -= heights[nth];
+    }
+    for nth in ORDER {
+        let more = if heights[nth] == 0 { 0 } else { (most[nth] - heights[nth]).min(free) };
         heights[nth] += more;
         free -= more;
     }
@@ -87,7 +93,7 @@ pub fn draw(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer
     let verdict = verdict(report, view, width);
     let history = history(report, view, width);
     let findings = findings(report, view);
-    let facts = facts(report);
+    let facts = facts(report, view);
     let server = server(report, view, width);
     let history_lines = history.as_ref().map_or(0, |_| HISTORY_LINES);
     let rows = report.clocks.len();
@@ -100,10 +106,7 @@ pub fn draw(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer
     areas[8].y = area.bottom() - areas[8].height;
     let events = events(report, view, areas[7].height.into());
     let (header, footer, none) = (vec![header(report, view)], vec![footer(report, view)], Vec::new);
-    let mut parts = [header, verdict, none(), none(), findings, facts, server, events, footer];
-    for span in parts.iter_mut().flatten().flat_map(|line| &mut line.spans) {
-        span.content = view.text(&span.content).into();
-    }
+    let parts = [header, verdict, none(), none(), findings, facts, server, events, footer];
     areas.into_iter().zip(parts).for_each(|(area, lines)| Paragraph::new(lines).render(area, buffer));
     history.render(areas[2], buffer);
     clocks(report, view, areas[3], buffer);
@@ -111,13 +114,13 @@ pub fn draw(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer
 
 /// Returns the host, the time of the last sample, its clock source and the number of samples.
 fn header(report: &MonitorReport, view: &View) -> Line<'static> {
-    let host = report.now.host.name.known().map_or("this host", String::as_str).to_string();
+    let host = report.now.host.name.known().map_or("this host".into(), |name| view.text(name));
     if report.samples == 0 {
         return Line::styled(host, BOLD);
     }
     let [since, now] = [report.started_at, report.sampled_at].map(|at| time(at, report.sampled_at));
     let at = if view.paused { format!(", paused at {now} UTC") } else { format!(" at {now} UTC") };
-    let clocksource = report.now.clocksource.current.known().map_or(NOT_DETERMINED, String::as_str);
+    let clocksource = report.now.clocksource.current.known().map_or(NOT_DETERMINED.into(), |name| view.text(name));
     let (number, interval) = (human::grouped(report.samples), period(report.interval_s));
     let samples = format!(": clock source {clocksource}, {number} samples since {since}, every {interval}");
     let style = if view.paused { BOLD } else { Style::new() };
@@ -130,7 +133,7 @@ fn verdict(report: &MonitorReport, view: &View, width: usize) -> Vec<Line<'stati
         0 => (Severity::Unknown, "The first sample is not finished."),
         _ => (report.now.verdict.severity, report.now.verdict.summary.as_str()),
     };
-    labeled(Span::styled(severity.word(), view.style(severity)), summary, view, width)
+    labeled(Span::styled(severity.word(), view.style(severity)), &view.text(summary), width)
 }
 
 /// Returns the read cost of PostgreSQL's clock over time: one bar per sample, the newest at the right end. The highest one has
@@ -207,18 +210,18 @@ fn findings(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
     for WatchedFinding { finding, since, appeared_at, .. } in &alarms {
         let since = time(appeared_at.unwrap_or(*since), report.sampled_at);
         let word = Span::styled(format!("{:9} ", finding.severity.word()), view.style(finding.severity));
-        let text = format!("{} since {since}: {}", finding.id, finding.summary);
+        let text = format!("{} since {since}: {}", view.text(&finding.id), view.text(&finding.summary));
         lines.push(Line::from(vec![word, text.into()]));
         let command = finding.fix.first().map(|fix| fix.command.as_deref().unwrap_or(&fix.what));
         // A command of several alarms is shown once.
         if let Some(command) = command.filter(|command| !commands.contains(command)) {
             commands.push(command);
-            lines.push(Line::from(vec!["      do: ".into(), Span::styled(command.to_string(), BOLD)]));
+            lines.push(Line::from(vec!["      do: ".into(), Span::styled(view.text(command), BOLD)]));
         }
     }
     if !report.findings.is_empty() {
         let unknown = others.iter().filter(|watched| watched.finding.severity == Severity::Unknown);
-        let unknown: Vec<&str> = unknown.map(|watched| watched.finding.id.as_str()).collect();
+        let unknown: Vec<String> = unknown.map(|watched| view.text(&watched.finding.id)).collect();
         let ok = others.len() - unknown.len();
         let mut summary = format!("alarms: {}; checks that are OK: {ok}", alarms.len());
         if !unknown.is_empty() {
@@ -230,7 +233,7 @@ fn findings(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
 }
 
 /// Returns lines with a label, the most important first.
-fn facts(report: &MonitorReport) -> Vec<Line<'static>> {
+fn facts(report: &MonitorReport, view: &View) -> Vec<Line<'static>> {
     if report.samples == 0 {
         return Vec::new();
     }
@@ -265,8 +268,8 @@ fn facts(report: &MonitorReport) -> Vec<Line<'static>> {
     let messages = count(report.kernel_messages);
     let text = format!("messages about clocks: {messages}, suspends: {suspends}, pauses: {pauses}");
     facts.push(("kernel", Some(text)));
-    let line = |(label, fact): (&str, Option<String>)| left(label, LABEL) + fact.as_deref().unwrap_or(NOT_DETERMINED);
-    facts.into_iter().map(line).map(Line::from).collect()
+    let text = |fact: Option<String>| fact.map_or(NOT_DETERMINED.into(), |fact| view.text(&fact));
+    facts.into_iter().map(|(label, fact)| Line::from(left(label, LABEL) + &text(fact))).collect()
 }
 
 /// Returns the server of `--server`: the verdict of `advise`, and pg_fast_timing's figures.
@@ -281,13 +284,12 @@ fn server(report: &MonitorReport, view: &View, width: usize) -> Vec<Line<'static
         }
     };
     let label = Span::styled(left("server", LABEL - GAP.len()), style);
-    let mut lines = labeled(label, &text, view, width);
+    let mut lines = labeled(label, &view.text(&text), width);
     if let Some(fast) = &server.fast_timing {
         // A float that is too large or not a number becomes the nearest integer.
         let [statements, exact, estimated] =
             [fast.statements, fast.exact_nodes, fast.estimated_nodes].map(|number| count(number as u64));
-        let FastTiming { method, clock, .. } = fast;
-        let cost = duration(fast.call_cost_ns);
+        let (method, clock, cost) = (view.text(&fast.method), view.text(&fast.clock), duration(fast.call_cost_ns));
         let label = left("fast timing", LABEL);
         let counts = format!("{statements} statements; nodes: {exact} exact, {estimated} estimated");
         lines.push(Line::from(format!("{label}{method} with {clock}: one call {cost}; {counts}")));
@@ -312,7 +314,7 @@ fn events(report: &MonitorReport, view: &View, lines: usize) -> Vec<Line<'static
             (_, None) => Span::raw(""),
         };
         let time = format!("{:8}  ", time(event.unix_seconds, report.sampled_at));
-        Line::from(vec![Span::styled(time, DIM), word, Span::raw(event.summary.clone())])
+        Line::from(vec![Span::styled(time, DIM), word, Span::raw(view.text(&event.summary))])
     };
     let shown = report.events.iter().rev().skip(skipped).take(rows).map(line);
     std::iter::once(Line::styled(title, BOLD)).chain(shown).collect()
@@ -327,10 +329,10 @@ fn footer(report: &MonitorReport, view: &View) -> Line<'static> {
     Line::from(vec![Span::raw(keys), Span::styled(own, DIM)])
 }
 
-/// Returns the text in some lines after a label. Later lines are indented. Escapes can make a text wider, so they come first.
-fn labeled(label: Span<'static>, text: &str, view: &View, width: usize) -> Vec<Line<'static>> {
+/// Returns the text in some lines after a label. Later lines are indented.
+fn labeled(label: Span<'static>, text: &str, width: usize) -> Vec<Line<'static>> {
     let indent = columns(&label.content) + GAP.len();
-    let lines = wrap(&view.text(text), width.saturating_sub(indent)).into_iter().take(VERDICT_LINES);
+    let lines = wrap(text, width.saturating_sub(indent)).into_iter().take(VERDICT_LINES);
     let start = |nth| match nth {
         0 => vec![label.clone(), GAP.into()],
         _ => vec![" ".repeat(indent).into()],

@@ -82,7 +82,12 @@ impl Search<'_> {
     /// Reads the text plan at the beginning of `rest`. Returns its length.
     fn text(&mut self, rest: &str, frame: &Frame) -> usize {
         let length = text_plan_length(rest);
-        let plan: String = rest[..length].lines().flat_map(|line| [frame.inner(line), "\n".into()]).collect();
+        let whole = &rest[..length];
+        let is_plain = frame.is_empty() && whole[..frame.lead()].trim().is_empty() && !whole.contains("\n\"");
+        let plan = match is_plain {
+            true => Cow::Borrowed(whole),
+            false => whole.lines().flat_map(|line| [frame.inner(line), "\n".into()]).collect::<String>().into(),
+        };
         let (read, plan) = read_text(&plan);
         let source = self.source(PlanSource::Text, &plan);
         self.push(read, source);
@@ -101,24 +106,27 @@ impl Search<'_> {
             }
         };
         let end = format.length(&plan);
-        let mut damage = Some(Unusable::Damaged(format.name(), "missing field `Plan`".into()));
-        match format.as_json(&plan[..end]) {
-            Ok(json) => {
-                _ = json::each(&json, format.name(), &mut |plan, json| {
-                    damage = None;
-                    self.push(plan, self.source(PlanSource::Json, json));
-                })
+        let mut is_empty = true;
+        let read = format.as_json(&plan[..end]).map(|json| {
+            json::each(&json, format.name(), &mut |plan, json| {
+                is_empty = false;
+                self.push(plan, self.source(PlanSource::Json, json));
+            })
+        });
+        match read {
+            Ok(_) if is_empty => {
+                self.push(Err(Unusable::Damaged(format.name(), "missing field `Plan`".into())), None);
             }
-            Err(why) => damage = Some(why),
+            Ok(_) => {}
+            Err(why) => self.push(Err(why), None),
         }
-        damage.into_iter().for_each(|why| self.push(Err(why), None));
         length.unwrap_or(end)
     }
 
     /// Reads the JSON values that begin on the first line of `rest`. Returns the length up to the next line to read.
     fn json(&mut self, rest: &str, frame: &Frame) -> usize {
         if frame.is_empty() {
-            return frame.lead + self.json_values(&rest[frame.lead..]);
+            return frame.lead() + self.json_values(&rest[frame.lead()..]);
         }
         let (json, length) = unframed(rest, frame, |line| line.starts_with([']', '}']));
         self.json_values(&json);

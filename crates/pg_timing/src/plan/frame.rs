@@ -11,9 +11,11 @@ use std::borrow::Cow;
 /// What is before and after each line.
 #[derive(Debug, Default, PartialEq)]
 pub struct Frame<'a> {
-    /// length of what is before the first line
-    pub lead: usize,
     before: &'a str,
+    /// the last character of `before`, if it is neither a space nor a letter (a digit counts as `0`), and how often it is there
+    mark: Option<(char, usize)>,
+    /// number of spaces after it
+    spaces: usize,
     after: &'a str,
 }
 
@@ -108,7 +110,7 @@ fn root(rest: &str, lead: usize) -> Option<(usize, &str)> {
     }
 }
 
-/// Returns the length of a frame with letters: what the first line and the line of the next node or of a time have in common.
+/// Returns the length of what the first line and the line of the next node or of a time have in common: a frame with letters.
 fn shared_lead(rest: &str) -> Option<usize> {
     /// A node's line has at most this many lines of properties after it, mostly.
     const NEAR: usize = 30;
@@ -119,23 +121,19 @@ fn shared_lead(rest: &str) -> Option<usize> {
         line.contains(ARROW) && figures_end(line).is_some() || WORDS[1..].iter().any(|word| line.contains(word))
     };
     let next = lines.take(NEAR).find(is_known)?;
-    let (at, end) = similar(first, next);
-    let after = next[end..].trim_start();
-    (at > 0 && WORDS.iter().any(|word| after.starts_with(word))).then_some(at)
-}
-
-/// Returns the lengths of the beginnings of two texts that differ only in their numbers.
-fn similar(one: &str, other: &str) -> (usize, usize) {
-    let (mut rest, mut rest_of_other) = (one, other);
-    while let (Some(next), Some(next_of_other)) = (rest.chars().next(), rest_of_other.chars().next()) {
-        let lengths = match (digits(rest), digits(rest_of_other)) {
-            (0, 0) if next == next_of_other => (next.len_utf8(), next.len_utf8()),
-            (0, _) | (_, 0) => break,
-            lengths => lengths,
-        };
-        (rest, rest_of_other) = (&rest[lengths.0..], &rest_of_other[lengths.1..]);
-    }
-    (one.len() - rest.len(), other.len() - rest_of_other.len())
+    let common = |a: &str, b: &str| a.char_indices().zip(b.chars()).find(|((_, a), b)| a != b).map(|((at, _), _)| at);
+    let at = common(first, next)?;
+    // The lines can have numbers.
+    let (line, other) = (&first[at..], next.get(at..)?);
+    let (end, other_end) = match (digits(line), digits(other)) {
+        (0, _) | (_, 0) => (0, 0),
+        (end, other_end) => {
+            let same = common(&line[end..], &other[other_end..])?;
+            (end + same, other_end + same)
+        }
+    };
+    let after = other[other_end..].trim_start();
+    (at + end > 0 && WORDS.iter().any(|word| after.starts_with(word))).then_some(at + end)
 }
 
 /// Returns where the node's name begins in a line of a program's log: after the last colon before the figures.
@@ -146,16 +144,30 @@ fn after_colon(line: &str) -> Option<usize> {
 
 impl<'a> Frame<'a> {
     fn of(before: &'a str, after: &'a str) -> Frame<'a> {
+        let kind = |c: char| if c.is_ascii_digit() { '0' } else { c };
+        let text = before.trim_end();
+        let mark = text.chars().last().map(kind);
+        let marks = |mark: char| count_marks(text, mark);
         let can_end = |c: char| c == '+' || is_frame(c) && !c.is_ascii_digit();
         let after = if after.chars().all(can_end) { after.trim() } else { "" };
         // A quotation mark at the beginning of a cell with several lines.
-        let is_cell = after.is_empty() && before.ends_with(['"', '\'']);
-        Frame { lead: before.len(), before: if is_cell { "" } else { before }, after }
+        let is_cell = after.is_empty() && mark.is_some_and(|mark| ['"', '\''].contains(&mark));
+        Frame {
+            before,
+            mark: mark.filter(|mark| !is_cell && !mark.is_alphabetic()).map(|mark| (mark, marks(mark))),
+            spaces: before[text.len()..].chars().count(),
+            after,
+        }
+    }
+
+    /// Returns the length of what is before the first line.
+    pub fn lead(&self) -> usize {
+        self.before.len()
     }
 
     /// Returns whether only spaces are before the other lines, and nothing after them.
     pub fn is_empty(&self) -> bool {
-        self.after.is_empty() && self.before.trim().is_empty()
+        self.mark.is_none() && self.after.is_empty() && !self.before.contains(char::is_alphabetic)
     }
 
     /// Returns a line as the server printed it.
@@ -165,10 +177,8 @@ impl<'a> Frame<'a> {
         if line.contains("[ RECORD ") {
             return "".into();
         }
-        let text = line.strip_prefix(self.before).or_else(|| after_frame(line, self.before));
-        let text = text.or_else(|| after_frame(line, self.before.trim_start().strip_prefix(COLUMN)?)).unwrap_or(line);
-        let figures = figures_end(text).map(|end| &text[..end]);
-        let text = figures.filter(|line| node_line(line).is_some_and(|line| line.node.loops.is_some())).unwrap_or(text);
+        let text = after_similar(line, self.before).or_else(|| self.after_mark(line)).unwrap_or(line);
+        let text = figures_end(text).filter(|_| text.contains(" loops=")).map_or(text, |end| &text[..end]);
         let text = text.strip_suffix(self.after).unwrap_or_else(|| self.without_last_quote(text)).trim_end();
         let is_quoted = text.len() > 1 && text.starts_with('"') && text.ends_with('"') && !text.contains("\": ");
         match () {
@@ -178,6 +188,26 @@ impl<'a> Frame<'a> {
             }
             () => text.into(),
         }
+    }
+
+    /// Returns the line after as many marks as the first line has.
+    fn after_mark<'l>(&self, line: &'l str) -> Option<&'l str> {
+        let (mark, count) = self.mark?;
+        let (mut found, mut end) = (0, 0);
+        for (at, c) in line.char_indices() {
+            let is_mark = if mark == '0' { c.is_ascii_digit() } else { c == mark };
+            let is_next_of_number = mark == '0' && end == at && end > 0;
+            if is_mark {
+                found += usize::from(!is_next_of_number);
+                end = at + c.len_utf8();
+            }
+            if found == count && !is_mark || !is_frame(c) {
+                break;
+            }
+        }
+        let rest = &line[end..];
+        let spaces: usize = rest.chars().take(self.spaces).take_while(|c| c.is_whitespace()).map(char::len_utf8).sum();
+        (found == count).then(|| &rest[spaces..])
     }
 
     /// Returns the last line of a quoted list: it has no comma after it, or the list's bracket.
@@ -194,24 +224,25 @@ fn digits(text: &str) -> usize {
     text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len()
 }
 
-/// Returns what follows the frame in a line. Its numbers and its white space can differ from those of the first line, and the
-/// bracket of a list is only in the first line.
-fn after_frame<'l>(line: &'l str, before: &str) -> Option<&'l str> {
-    let next = |marks: &str| marks.trim_start_matches(|c: char| c.is_whitespace() || c == '[').chars().next();
-    let (mut rest, mut marks) = (line, before.trim_end());
-    while let Some(mark) = next(marks) {
-        rest = rest.trim_start();
-        marks = &marks[marks.find(mark)?..];
-        let lengths = match (digits(rest), digits(marks)) {
-            (_, 0) => (rest.starts_with(mark).then_some(mark.len_utf8())?, mark.len_utf8()),
-            (0, _) => return None,
-            lengths => lengths,
+/// Returns what follows a prefix in which only the numbers differ.
+fn after_similar<'l>(line: &'l str, before: &str) -> Option<&'l str> {
+    let (mut line, mut before) = (line, before);
+    while let Some(next) = before.chars().next() {
+        (line, before) = match (digits(line), digits(before)) {
+            (0, 0) => (line.strip_prefix(next)?, &before[next.len_utf8()..]),
+            (0, _) | (_, 0) => return None,
+            (of_line, of_before) => (&line[of_line..], &before[of_before..]),
         };
-        (rest, marks) = (&rest[lengths.0..], &marks[lengths.1..]);
     }
-    let spaces = before[before.trim_end().len()..].chars().count();
-    let spaces: usize = rest.chars().take(spaces).take_while(|c| c.is_whitespace()).map(char::len_utf8).sum();
-    Some(&rest[spaces..])
+    Some(line)
+}
+
+/// Returns how often a mark is in a text. The digits of a number count as one.
+fn count_marks(text: &str, mark: char) -> usize {
+    match mark {
+        '0' => text.split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty()).count(),
+        mark => text.matches(mark).count(),
+    }
 }
 
 type Repair = fn(&str) -> String;
@@ -255,16 +286,19 @@ fn without_html(text: &str) -> String {
         let mut parts = line.split('<');
         plain.push_str(parts.next().unwrap_or_default());
         for part in parts {
-            let tag = part.trim_start_matches('/');
-            let name = tag.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
-            match part.split_once('>').filter(|_| tag.starts_with(|c: char| c.is_ascii_lowercase())) {
-                Some((_, rest)) => {
-                    let is_within_line = !rest.is_empty() && !plain.is_empty() && !plain.ends_with('\n');
-                    plain += if is_within_line && LINE_ENDS.contains(&name) { "\n" } else { "" };
-                    plain += rest;
-                }
-                None => plain.extend(["<", part]),
+            let name =
+                part.trim_start_matches('/').split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+            let Some((_, rest)) = part.split_once('>').filter(|_| name.starts_with(|c: char| c.is_ascii_lowercase()))
+            else {
+                plain.push('<');
+                plain.push_str(part);
+                continue;
+            };
+            let is_within_line = !rest.is_empty() && !plain.is_empty() && !plain.ends_with('\n');
+            if is_within_line && LINE_ENDS.contains(&name) {
+                plain.push('\n');
             }
+            plain.push_str(rest);
         }
         plain.push('\n');
     }
@@ -306,7 +340,9 @@ fn has_several_lines(line: &str) -> bool {
 fn separator(line: &str) -> Option<&str> {
     let mut after = line.match_indices(" loops=").filter_map(|(at, _)| Some(&line[at + line[at..].find(')')? + 1..]));
     let (first, second) = (after.next()?, after.next()?);
-    let equal = &first[..similar(first, second).0];
+    let equal =
+        first.char_indices().zip(second.chars()).find(|((_, a), b)| a != b).map_or(second.len(), |((at, _), _)| at);
+    let equal = first.get(..equal)?;
     // An escape has a letter: `\n`. Another letter or an arrow begins the next line.
     let is_escape = |at: usize| equal[..at].ends_with('\\') && equal[at..].starts_with(['n', 'r']);
     let begins =
@@ -380,7 +416,7 @@ mod tests {
             ("5", "", Some("5")),
             ("a:b", "a:1", None),
         ] {
-            assert_eq!(after_frame(line, before), after, "{line}");
+            assert_eq!(after_similar(line, before), after, "{line}");
         }
     }
 

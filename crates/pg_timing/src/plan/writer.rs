@@ -73,14 +73,18 @@ fn corrected_text(plan: &str, report: &ExplainReport) -> Result<String, Error> {
         if node.is_none() && !is_below && nodes.len() == 0 && !is_total(line) {
             break;
         }
+        let times = match &node {
+            Some(_) => line.rfind("(actual time="),
+            None => line.find("actual time=").filter(|_| is_worker(line)),
+        };
         if let Some(line) = &node {
             factor = self::factor(&mut nodes, &line.node.kind, line.node.total_ms)?;
         }
         let is_execution =
             !is_below && line.split_once(": ").is_some_and(|(name, _)| name.eq_ignore_ascii_case(EXECUTION_TIME));
-        let changed = match is_execution {
-            true => Some(format!("{EXECUTION_TIME}: {:.3} ms", rounded(report.corrected_ms.estimate))),
-            false => (node.is_some() || is_worker(line)).then(|| with_times(line, factor)).flatten(),
+        let changed = match times {
+            _ if is_execution => Some(format!("{EXECUTION_TIME}: {:.3} ms", rounded(report.corrected_ms.estimate))),
+            times => times.and_then(|at| with_times(line, at, factor)),
         };
         out += &escape::line(changed.as_deref().unwrap_or(line));
         out.push('\n');
@@ -104,13 +108,14 @@ fn is_total(line: &str) -> bool {
 }
 
 fn is_worker(line: &str) -> bool {
-    line.trim().strip_prefix("Worker ").is_some_and(|rest| rest.contains(":  actual time="))
+    line.trim().strip_prefix("Worker ").and_then(|rest| rest.split_once(":  ")).is_some_and(|(number, figures)| {
+        number.bytes().all(|b| b.is_ascii_digit()) && figures.starts_with("actual time=")
+    })
 }
 
-/// Returns a line with the last `actual time=startup..total` multiplied by a factor.
-fn with_times(line: &str, factor: f64) -> Option<String> {
-    const TIMES: &str = "actual time=";
-    let start = line.rfind(TIMES)? + TIMES.len();
+/// Returns a line with `time=startup..total` at `actual` multiplied by a factor.
+fn with_times(line: &str, actual: usize, factor: f64) -> Option<String> {
+    let start = actual + line[actual..].find('=')? + 1;
     let end = start + line[start..].find(' ')?;
     let (startup, total) = line[start..end].split_once("..")?;
     let [startup, total] = [startup.parse().ok()?, total.parse().ok()?].map(|ms: f64| rounded(ms * factor));

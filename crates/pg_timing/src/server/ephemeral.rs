@@ -262,8 +262,9 @@ impl Installation {
         let bin = |folder: PathBuf| Some(folder.join("postgres").canonicalize().ok()?.parent()?.to_path_buf());
         let bins = path.chain(USUAL_FOLDERS.into_iter().flat_map(matching)).filter_map(bin);
         let at = |bin: PathBuf| {
-            let version = version(&folder.version_of(&bin.join("postgres"), stop)?)?;
-            bin.join("initdb").exists().then_some(Installation { version, bin })
+            let program = bin.join("postgres");
+            let version = bin.join("initdb").exists().then(|| folder.version_of(&program, stop))?;
+            Some(Installation { version: version.as_deref().and_then(self::version)?, bin })
         };
         // The first one of equal versions in PATH counts.
         let newest = bins.filter_map(at).min_by_key(|server| Reverse(server.major()));

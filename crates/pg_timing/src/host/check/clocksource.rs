@@ -68,8 +68,12 @@ pub fn clocksource_not_persistent(report: &Report) -> Judged {
     let at_boot = at_boot.or(available.first().map(String::as_str)).unwrap_or(current);
     if at_boot == current {
         let tries_tsc = report.demotion().is_some_and(|demotion| !demotion.at_boot);
-        let unless = if tries_tsc { ", unless the kernel can use the TSC again" } else { "" };
-        return ok(format!("after a restart the clock source will be {current} again{unless}"));
+        return ok(match tries_tsc {
+            true => format!(
+                "{current} is in use because the kernel marked the TSC unstable; after a restart it tries the TSC again"
+            ),
+            false => format!("after a restart the clock source will be {current} again"),
+        });
     }
     let will_be = format!("after a restart it will be {at_boot}, unless a startup script sets it");
     Ok(warning(format!("the clock source {current} was set after boot; {will_be}"))

@@ -291,15 +291,15 @@ pub fn tsc_rate_mismatch(report: &Report) -> Judged {
     } else if *source == ClaimSource::KernelRecalibrated.to_string() {
         let percent = worst.error_ppm.abs() / 1e4;
         let fix = Fix::new(format!(
-            "set the boot parameter tsc_early_khz={khz:.0} (Linux 5.8 and newer), or update the firmware"
+            "set the boot parameter tsc_early_khz={khz:.0} (Linux 5.8 and newer) and restart, or update the firmware"
         ))
         .undo("remove the boot parameter and restart")
         .risk("the restart stops everything on this machine; if the other timer is wrong, the clock becomes wrong");
         (
             format!(
-                "the kernel's clock uses a TSC rate of {measured:.0} kHz, but the kernel measured {khz:.0} kHz: a difference of {percent:.2}%"
+                "the kernel's clock uses a TSC rate of {measured:.0} kHz, but the kernel measured {khz:.0} kHz with another timer: a difference of {percent:.2}%"
             ),
-            "if the timer of that measurement is right, all times of this host are wrong by that much; NTP corrects at most 0.05%",
+            "if the other timer is right, all times of this host are wrong by that much; NTP corrects at most 0.05%",
             Some(fix),
         )
     } else {

@@ -46,7 +46,7 @@ pub fn drift(report: &Report) -> Judged {
         let ppm = system.rate_ppm;
         return Ok(warning(format!("NTP adjusts this host's clock by {ppm:+.0} ppm, close to its limit of 500 ppm"))
             .evidence(rate(system))
-            .why("the clock source of this host, or of a virtual machine's host, runs at a rate that is wrong by that much")
+            .why("without NTP, the clock would be wrong by that much: the clock source of this host, or of the host of this virtual machine, is faulty")
             .fix(Fix::new("look at the drift that chrony or ntpd reports").command("chronyc tracking")));
     }
     let is_adjusted = system.rate_ppm.abs() > system.uncertainty_ppm + NOTICEABLE_PPM;
@@ -87,8 +87,9 @@ fn counter_alarm(counter: &Drift, suspended: &[DriftStep], suspends: u64) -> Opt
         return None;
     };
     let what = "after a migration or a suspend, restart the server; if this happens again, use the system clock";
-    let finding = finding
-        .why("PostgreSQL 19's tsc determines the counter's rate only once, at its start, so its times are wrong");
+    let finding = finding.why(
+        "PostgreSQL 19's tsc determines the counter's rate only once, when the server starts, so later times are wrong",
+    );
     Some(finding.fix(Fix { what: what.into(), ..system_clock_on_19() }))
 }
 

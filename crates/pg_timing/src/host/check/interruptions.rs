@@ -30,7 +30,7 @@ pub fn clock_gaps(report: &Report) -> Judged {
     let severity = if is_heavy { Severity::Warning } else { Severity::Ok };
     Ok(with_severity(severity, summary)
         .evidence_lines(evidence(system, report.activity.known()))
-        .why("a server on this host loses time, too, and EXPLAIN ANALYZE adds it to the running node: repeat measurements")
+        .why("a server on the host loses time, too, and EXPLAIN ANALYZE adds it to the running node: repeat the measurement")
         .fix(match is_output {
             true => Fix::new("run pg_timing on that host; it shows the cause").command("pg_timing"),
             false => fix(lost, &activity),

@@ -55,7 +55,10 @@ const USELESS_NS: f64 = 1_000_000.0;
 /// `clock-coarse`: are the clock's steps too large to time a plan node?
 pub fn clock_coarse(report: &Report) -> Judged {
     let (severity, summary) = coarse_step(report)?;
-    let why = "a node's time is the sum of many short intervals; each is measured as 0 or as a whole step, at random";
+    let why = match report.system().and_then(|clock| clock.stood_still_ns) {
+        Some(_) => "EXPLAIN ANALYZE would print 0 for every time",
+        None => "a node's time is the sum of many short intervals; each is measured as 0 or as a whole step, at random",
+    };
     Ok(with_severity(severity, summary).why(why).fixes(other_clocksource(report)))
 }
 
@@ -126,7 +129,7 @@ pub fn cpu_skew(report: &Report) -> Judged {
         .evidence_lines(bad.iter().filter_map(|skew| differs(skew)))
         .why("a process that moves from one CPU to another sees the time jump by that much, forward or back")
         .fix(Fix::new(
-            "switch the machine off and on again: the firmware sets the counters at power-on, not at a restart",
+            "switch the machine off and on again: the firmware sets the counters at power-on, and a restart may not",
         )))
 }
 

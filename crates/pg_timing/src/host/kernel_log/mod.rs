@@ -86,14 +86,20 @@ pub fn parse(text: &str) -> KernelClockLog {
 /// Returns a log in JSON as the lines that dmesg prints: records of journalctl and dmesg, and texts of any other program that
 /// exports logs. Another text is returned as it is.
 fn as_lines(text: &str) -> Cow<'_, str> {
+    // journalctl -o json-seq, and json-sse
+    let marked = |text: &str| text.starts_with('\u{1e}') || text.starts_with("data: {");
     let text = text.trim_start_matches('\u{feff}').trim_start();
+    let text = match text.lines().any(marked) {
+        true => Cow::Owned(text.replace('\u{1e}', "").replace("data: {", "{")),
+        false => Cow::Borrowed(text),
+    };
     // A line of dmesg begins with a bracket, too.
     let is_list = text.strip_prefix('[').is_some_and(|list| list.trim_start().starts_with(['{', '"', '[']));
     if !is_list && !text.starts_with(['{', '"']) {
-        return text.into();
+        return text;
     }
     let mut lines = String::new();
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let mut values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
     let mut read = 0;
     while let Some(Ok(value)) = values.next() {
         read = values.byte_offset();

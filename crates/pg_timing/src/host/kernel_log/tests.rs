@@ -103,6 +103,8 @@ fn logs_in_texts_of_json_and_html() {
     for text in [
         list.to_string(),
         format!("{list:#}"),
+        format!("data: {}", lines.replace('\n', "\n\ndata: ")),
+        lines.lines().map(|line| format!("\u{1e}{line}\n")).collect(),
         lines,
         json!({"InstanceId": "i-1", "Output": log.replace('\n', "\r\n")}).to_string(),
         json!({"data": {"result": [{"values": each(|line| json!(["1", line]))}]}}).to_string(),
@@ -110,6 +112,16 @@ fn logs_in_texts_of_json_and_html() {
         format!("<pre>{}</pre>", html_escape::encode_safe(&log)),
     ] {
         assert_eq!(parse(&text).messages, expected, "{text}");
+    }
+}
+
+/// In any form of journalctl's JSON.
+#[test]
+fn another_programs_record_is_not_the_kernels() {
+    let message = "clocksource: timekeeping watchdog on CPU2: Marking clocksource 'tsc' as unstable because of x";
+    let record = json!({"MESSAGE": message, "SYSLOG_IDENTIFIER": "myapp", "_TRANSPORT": "syslog"});
+    for text in [format!("{record}"), format!("data: {record}\n\n"), format!("\u{1e}{record}\n")] {
+        assert_eq!(parse(&text).messages, [], "{text}");
     }
 }
 

@@ -82,7 +82,7 @@ pub fn run(options: &Options, stop: &AtomicBool, out: Print) -> anyhow::Result<E
         _ => (Unit::Nanoseconds, writer::counters(stop)),
     };
     let counted = counters.iter().flat_map(|counters| counters.clocks.iter().map(|clock| (clock, counters.rate)));
-    let (mut clocks, mut ended) = (Vec::new(), None);
+    let (mut clocks, mut tested, mut ended) = (Vec::new(), 0, None);
     for (clock, rate) in [(&system, NANOSECONDS)].into_iter().chain(counted) {
         // If the clock goes back, this line says which clock it was.
         if format == Format::Nineteen {
@@ -104,6 +104,7 @@ pub fn run(options: &Options, stop: &AtomicBool, out: Print) -> anyhow::Result<E
                 ended = stop.load(Ordering::Relaxed).then_some(Ended::Interrupted);
             }
         }
+        tested += 1;
         if ended.is_some() {
             break;
         }
@@ -120,7 +121,7 @@ pub fn run(options: &Options, stop: &AtomicBool, out: Print) -> anyhow::Result<E
             version: env!("CARGO_PKG_VERSION").into(),
             duration_s: duration_s.into(),
             interrupted: ended == Some(Ended::Interrupted),
-            tsc: (ended.is_none() || clocks.len() > 1).then(|| tsc.clone()),
+            tsc: (ended.is_none() || tested > 1).then(|| tsc.clone()),
             clocks,
         };
         out(&crate::json::json(&report))?;

@@ -163,16 +163,30 @@ const SENTENCES: &[Sentence] = &[
     ("TSC clock source will not be used by default", |reader, _| reader.tsc(|tsc| tsc.used_by_default = Some(false))),
 ];
 
-/// Returns the line without indentation, and without the marks of mails, tickets and psql.
+/// Returns the line without indentation, and without the marks of mails, tickets, psql and docker.
 pub fn unquote(line: &str) -> &str {
     let blank = |c: char| c.is_whitespace() || c == '\u{feff}';
     // psql marks line breaks in a value by `+` or `↵` at the right.
-    let line = line.trim_end_matches(|c| blank(c) || "+|│↵`*\"',".contains(c));
-    let line = line.trim_start_matches(|c| blank(c) || ">|│#*`\"'".contains(c));
-    // `12:Testing timing` comes from grep -n. A row has blanks or digits after its colon.
-    let after_digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let text = after_digits.strip_prefix(':').filter(|_| after_digits.len() < line.len());
-    text.filter(|text| !text.starts_with(|c: char| c.is_whitespace() || c.is_ascii_digit())).unwrap_or(line)
+    let mut line = line.trim_start_matches(blank).trim_end_matches(|c| blank(c) || "+|│↵`*\"',".contains(c));
+    let is_name = |word: &str| {
+        word.contains(|c: char| c.is_ascii_alphabetic())
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    };
+    loop {
+        line = line.trim_start_matches(|c| blank(c) || ">|│#*`\"'".contains(c));
+        // `12:Testing timing` comes from grep -n.
+        let digits = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+        if let Some(text) = line[digits..].strip_prefix(':').filter(|_| digits > 0)
+            && !text.starts_with(|c: char| c.is_whitespace() || c.is_ascii_digit())
+        {
+            line = text;
+        }
+        match line.split_once('|') {
+            // `db-1  | text` comes from docker compose.
+            Some((name, rest)) if is_name(name.trim_end()) => line = rest,
+            _ => return line,
+        }
+    }
 }
 
 /// Returns whether the word is only `...` or a similar mark.

@@ -45,7 +45,7 @@ fn contradiction(table: &ClockTable, output: &Output) -> Option<String> {
     let test_s = output.duration_s.filter(|_| table.whole)?;
     let (taken_s, reads) = (elapsed_ns / 1e9, count(reads));
     (taken_s < LEAST_SHARE * test_s as f64).then(|| {
-        format!("the figures contradict each other: {reads} readings of {loop_ns} ns take {taken_s:.2} s, and the test {test_s} s")
+        format!("the figures contradict each other: {reads} readings of {loop_ns} ns take {taken_s:.2} s, but the test took {test_s} s")
     })
 }
 
@@ -377,6 +377,7 @@ mod tests {
             format!("> $ cat {DIR}/[ac]*_clocksource\n> hpet acpi_pm\n> hpet\n"),
             format!("$ grep . {DIR}/*\n{DIR}/available_clocksource:hpet acpi_pm\n{DIR}/current_clocksource:hpet\n"),
             format!("# cat {DIR}/available_clocksource {DIR}/current_clocksource\nhpet acpi_pm\nhpet\n"),
+            format!("db-1  | $ cat {DIR}/[ac]*_clocksource\ndb-1  | hpet acpi_pm\ndb-1  | hpet\n"),
         ] {
             assert_eq!(found(&text), both, "{text}");
         }

@@ -72,7 +72,7 @@ fn update_clocksource(host: &Host, log: &KernelLog, report: &mut Report) -> bool
     changed
 }
 
-/// Measures only PostgreSQL's clock.
+/// Measures PostgreSQL's clock, and the counters that belong to it.
 pub fn system_clock(limit: Nanos, stop: &AtomicBool) -> ClockReport {
     let cpus = measure::allowed().unwrap_or_default();
     let instruments = read(is_main, &cpus, &Budget::new(limit, stop), &mut |_| ());
