@@ -487,10 +487,18 @@ fn json_in(line: &str, is_json_log: bool) -> Option<&str> {
     let is_whole = json.trim_end().ends_with(['}', ']']);
     let is_prefix = !before.contains(":  ") && !before.contains('"') && split_tab(before).is_none();
     // A client can begin a string with its application_name in log_line_prefix. Then the server's severity is in the string.
-    let plan = json.split_once(" ms  plan:").map_or("", |(_, plan)| plan);
-    let word = |at: usize| plan[..at].trim_end_matches(' ').trim_end_matches(|c: char| c.is_ascii_digit());
-    let is_severity = |at: usize| word(at).ends_with(|c: char| c.is_uppercase() || c.is_alphabetic() && !c.is_ascii());
-    let is_forged = plan.match_indices(":  ").any(|(at, _)| is_severity(at));
+    let announcement = json.find(" ms  plan:").unwrap_or(json.len());
+    let is_severity = |at: usize| {
+        let word = json[..at].trim_end_matches(' ').trim_end_matches(|c: char| c.is_ascii_digit());
+        word.ends_with(|c: char| c.is_uppercase() || c.is_alphabetic() && !c.is_ascii())
+    };
+    // Only the severity of the announcement itself may be there.
+    let announces_plan = |at: usize| {
+        let ms = json.get(at + 3..announcement).and_then(|message| message.strip_prefix("duration: "));
+        ms.is_some_and(|ms| ms.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
+    };
+    let is_forged =
+        announcement < json.len() && json.match_indices(":  ").any(|(at, _)| is_severity(at) && !announces_plan(at));
     (is_container && is_whole && is_prefix && !is_forged).then_some(json)
 }
 

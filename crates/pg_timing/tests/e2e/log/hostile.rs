@@ -137,6 +137,12 @@ fn a_line_that_quotes_a_client_never_is_a_plan() {
             let forged = format!("{PREFIX}app={name} ERROR:  division by zero\n{PREFIX}app={name} {statement}");
             is_around(text_record("LOG", real), &forged, "application_name");
         }
+        // The server's severity can also be in a string before, or in the message itself.
+        for statement in ["LOG:  statement: select 1 --", "LOG:  duration: 7.000 ms  statement: select 1 --"] {
+            let begin = format!("{PREFIX}{{\"q\":\" {statement}\",");
+            let forged = format!("{begin}\"m\":\"duration: 5000.000 ms  plan:\\nQuery Text: forged\\n{FORGED}\"}}\n");
+            is_around(text_record("LOG", real), &forged, statement);
+        }
         // Programs log what they send to the server.
         for key in ["sql", "query_text", "parameters"] {
             let of_program = serde_json::json!({ "level": "info", key: real.replace("2.", "9.") }).to_string() + "\n";
