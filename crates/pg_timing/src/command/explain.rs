@@ -83,7 +83,7 @@ Add up the plans that auto_explain wrote to logs, by statement:
 
 Which of two statements is faster, and in which nodes? The exit status is 1 if the second one takes more time:
   pg_timing explain -d shop -c 'SELECT ...' --against 'SELECT ...'
-  pg_timing explain -d shop -f query.sql --against-set 'enable_hashjoin = off'
+  pg_timing explain -d shop -f query.sql --against-set 'jit = off'
 
 Measure the overhead per call on a temporary server:
   pg_timing explain --ephemeral";
