@@ -4,8 +4,9 @@ use super::text::cut;
 use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Shares, Table, fraction, one_line};
 use crate::human::{PLUS_MINUS, count, duration, percent};
 use crate::report::{
-    Capture, ClassicReport, ExplainReport, ExplainedNode, LiveRuns, LogPlace, NS_PER_MS, Range, ReadCost, Timed,
+    Capture, ClassicReport, ExplainReport, ExplainedNode, LiveRuns, LogPlace, NS_PER_MS, Range, ReadCost, Spread, Timed,
 };
+use std::collections::BTreeMap;
 
 pub const TITLE: &str = "Overhead of EXPLAIN ANALYZE";
 
@@ -303,14 +304,14 @@ fn live_facts(report: &ExplainReport, runs: &LiveRuns) -> Vec<(&'static str, Str
         facts.push((OVERHEAD, overhead(report, runs)));
     }
     if runs.plain_runs > 0 {
-        facts.push((BASELINE, baseline(runs)));
+        facts.push((BASELINE, baseline(runs.plain_runs, runs.fastest_plain_ms, runs.spread_ms)));
         facts.extend(timing_methods(&runs.timed).map(|fact| ("timed by", fact)));
     }
     let is_given = |name: &String| runs.given_settings.contains(name);
     if !runs.given_settings.is_empty() {
-        facts.push(("settings", format!("given with the statement: {}", settings(report, is_given))));
+        facts.push(("settings", format!("given with the statement: {}", settings(&report.settings, is_given))));
     }
-    let others = settings(report, |name| !is_given(name));
+    let others = settings(&report.settings, |name| !is_given(name));
     facts.push(("server", format!("PostgreSQL {}, {}; {others}", runs.server_version, runs.server)));
     facts
 }
@@ -324,12 +325,12 @@ fn timing_methods(timed: &[Timed]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns what the baseline runs took.
-fn baseline(runs: &LiveRuns) -> String {
+/// Returns what this number of baseline runs took.
+pub fn baseline(number: usize, fastest_ms: f64, spread_ms: Spread) -> String {
     // Two of so few runs are not a tenth.
-    let most = if runs.plain_runs < 10 { "most" } else { "8 of 10" };
-    let (number, fastest, p10, p90) =
-        (runs.plain_runs, ms(runs.fastest_plain_ms), digits(runs.spread_ms.p10), ms(runs.spread_ms.p90));
+    let most = if number < 10 { "most" } else { "8 of 10" };
+    let [fastest, p90] = [fastest_ms, spread_ms.p90].map(ms);
+    let p10 = digits(spread_ms.p10);
     format!("the fastest of {number} runs without EXPLAIN took {fastest}; {most} took {p10} to {p90}")
 }
 
@@ -392,7 +393,7 @@ fn captured_facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static st
         facts.push(("precision", advice));
     }
     if !report.settings.is_empty() {
-        facts.push(("settings", settings(report, |_| true)));
+        facts.push(("settings", settings(&report.settings, |_| true)));
     }
     if let Some(statement) = &report.statement {
         const MAX_CHARS: usize = 150;
@@ -485,8 +486,8 @@ pub fn digits(number: f64) -> String {
 }
 
 /// Returns the settings whose names pass the test: `jit off, track_io_timing off`.
-fn settings(report: &ExplainReport, test: impl Fn(&String) -> bool) -> String {
-    let settings = report.settings.iter().filter(|(name, _)| test(name)).map(|(name, value)| format!("{name} {value}"));
+pub fn settings(settings: &BTreeMap<String, String>, test: impl Fn(&String) -> bool) -> String {
+    let settings = settings.iter().filter(|(name, _)| test(name)).map(|(name, value)| format!("{name} {value}"));
     settings.collect::<Vec<_>>().join(", ")
 }
 

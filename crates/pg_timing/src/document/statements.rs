@@ -1,14 +1,14 @@
 //! The result of `explain --against`: the answer, the nodes of both plans, and both plans side by side.
 
-use super::explain::{EVEN, digits, ms, with_margin};
+use super::explain::{EVEN, baseline, digits, ms, settings, with_margin};
 use super::{Block, Cell, Column, Document, Facts, Place, Row, Table, html, one_line};
 use crate::human::{PLUS_MINUS, count, grouped};
 use crate::report::{ComparedNode, ComparedStatement, Difference, NodePair, Range, StatementComparison};
 
 pub const TITLE: &str = "Two statements compared";
 
-/// The longest name of a fact, `settings`, and a space.
-const NAMES: usize = 9;
+/// The longest name of a fact, `rounds`, and a space.
+const NAMES: usize = 7;
 
 pub fn document(comparison: &StatementComparison) -> Document {
     let sides = [("A", &comparison.a), ("B", &comparison.b)];
@@ -17,12 +17,12 @@ pub fn document(comparison: &StatementComparison) -> Document {
     };
     let mut facts = vec![
         (PLUS_MINUS, "95% interval: in 95 of 100 cases, the true value is within it".into()),
-        ("rounds", format!("{}: A, B and A again, without EXPLAIN", comparison.rounds)),
+        ("rounds", format!("{}: A, B and A again", comparison.rounds)),
     ];
     facts.extend(sides.map(|(name, side)| (name, times(side))));
     facts.extend(comparison.notes.iter().map(|note| ("note", note.clone())));
-    let settings: Vec<String> = comparison.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    let server = format!("PostgreSQL {}, {}; {}", comparison.server_version, comparison.server, settings.join(", "));
+    let settings = settings(&comparison.settings, |_| true);
+    let server = format!("PostgreSQL {}, {}; {settings}", comparison.server_version, comparison.server);
     facts.push(("server", server));
     let mut blocks = Vec::new();
     if !comparison.nodes.is_empty() {
@@ -98,12 +98,10 @@ fn percent(share: Range, word: &str) -> String {
 
 /// Returns what the runs of a statement took, and its settings.
 fn times(side: &ComparedStatement) -> String {
-    let (runs, fastest) = (side.samples.len(), ms(side.fastest_plain_ms));
-    let most = if runs < 10 { "most" } else { "8 of 10" };
-    let spread = format!("{} to {}", digits(side.spread_ms.p10), ms(side.spread_ms.p90));
+    let runs = baseline(side.samples.len(), side.fastest_plain_ms, side.spread_ms);
     let mode = side.plan_mode.as_ref().map_or(String::new(), |mode| format!("; {mode} plan"));
     let settings: String = side.settings.iter().map(|setting| format!("; {}", one_line(setting))).collect();
-    format!("the fastest of {runs} runs took {fastest}; {most} took {spread}{mode}{settings}")
+    format!("{runs}{mode}{settings}")
 }
 
 /// Nodes below this share of the time do not matter.
@@ -134,7 +132,7 @@ fn differences(comparison: &StatementComparison) -> Table {
     }
     let note = match small.len() {
         0 => String::new(),
-        more => format!("Not shown: {more} with less than 1% of the time each."),
+        more => format!("Nodes not shown, each with less than 1% of the time: {more}"),
     };
     Table { name: "differences".into(), columns, rows, note }
 }
