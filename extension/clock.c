@@ -1,31 +1,139 @@
 /*-------------------------------------------------------------------------
  *
  * clock.c
- *	  measures the cost of timing a call
+ *	  the clocks that time calls: their cost, and whether the CPU's counter
+ *	  can be trusted
+ *
+ * The rate of the counter is measured against the kernel's raw clock, from an
+ * anchor: an earlier pair of readings.  With shared_preload_libraries, the
+ * anchor is the server's start, and all processes share one rate.  Otherwise it
+ * is the moment at which this process loaded the library, and the first
+ * statement waits until 3 ms have passed since then.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
  *-------------------------------------------------------------------------
  */
-#include "clock.h"
+#include "postgres.h"
 
-ClockFacts	fast_clocks[2] = {{.ns_per_tick = 1.0, .stale = true}, {.stale = true}};
+#include "pft.h"
 
-/* 64 pairs of reads take 2 us, or 0.1 ms with the slowest clocks. */
-#define PAIRS		64
-#define ROUNDS		5
+#include <math.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "miscadmin.h"
 
 /*
- * Measures the time between two reads, and the cost of two reads.  The median
- * and the minimum ignore interruptions.
+ * Linux removes a faulty TSC from the available clock sources.  On a virtual
+ * machine a good TSC is often available but not current, because the kernel
+ * prefers the hypervisor's clock.  On AArch64 a good counter is always current.
+ */
+#if defined(__aarch64__)
+#define KERNEL_FILE		"current_clocksource"
+#define KERNEL_NAME		"arch_sys_counter"
+#define KERNEL_SAYS		"the kernel does not use it as its clock source"
+#else
+#define KERNEL_FILE		"available_clocksource"
+#define KERNEL_NAME		"tsc"
+#define KERNEL_SAYS		"the kernel does not offer it as a clock source"
+#endif
+
+#define SYSFS			"/sys/devices/system/clocksource/clocksource0/"
+
+/* For platforms without a known counter.  This code is compiled there, but never runs. */
+#ifndef CLOCK_MONOTONIC_RAW
+#define CLOCK_MONOTONIC_RAW CLOCK_MONOTONIC
+#endif
+
+/*
+ * The kernel's decision and the rate can change, so they are checked again after
+ * this time, and an imprecise rate earlier.
+ */
+#define RECHECK_NS		UINT64CONST(10000000000)
+#define IMPROVE_NS		UINT64CONST(100000000)
+#define PRECISE_PPM		10.0
+
+/*
+ * A pair of readings is about 30 ns wide.  Two pairs 3 ms apart give the rate
+ * with a bound of 10 ppm, and 0.2 ms are enough to check a rate.
+ */
+#define CALIBRATION_NS	3000000
+#define CHECK_NS		200000
+
+/*
+ * The largest difference between the two clocks, and the largest change of their
+ * rate, beyond the errors of the readings.  The clocks of old hardware move in steps of up to 300 ns.
+ */
+#define MAX_PPM			1000.0
+#define MAX_DRIFT_PPM	100.0
+#define MAX_STEP_NS		1000.0
+
+/* 64 pairs of reads take 2 us, or 0.1 ms with the slowest clocks. */
+#define PAIRS			64
+#define ROUNDS			5
+
+ClockFacts	pft_clocks[2] = {{.ns_per_tick = 1.0, .stale = true}, {.stale = true}};
+uint64		pft_tsc_scale = 0;
+
+/* What all processes know about the counter. */
+typedef struct SharedClock
+{
+	ClockPair	anchor;			/* read when the server started */
+	volatile double khz;		/* 0: unknown */
+	volatile double ppm;		/* bound of its error */
+	volatile uint64 checked_ns; /* last check of the rate, by the raw clock */
+	volatile bool refused;		/* the counter was wrong */
+} SharedClock;
+
+static SharedClock of_process;	/* without shared memory */
+static SharedClock *shared = &of_process;
+static ClockPair anchor;		/* of this process */
+static pid_t anchored_by = 0;
+static double rate_khz;			/* 0: unknown */
+static double rate_ppm;
+static bool checked = false;
+static uint64 checked_at;
+static const char *reason = "not checked yet";
+
+Size
+pft_clock_size(void)
+{
+	return sizeof(SharedClock);
+}
+
+double
+pft_tsc_khz(void)
+{
+	return rate_khz;
+}
+
+double
+pft_tsc_uncertainty_ppm(void)
+{
+	return rate_ppm;
+}
+
+const char *
+pft_tsc_reason(void)
+{
+	return reason;
+}
+
+/*
+ * Measures the cost of timing a call: two reads, one after the other.  The
+ * minimum ignores interruptions.
  */
 void
-fast_clock_measure(ClockKind kind)
+pft_clock_measure(ClockKind kind)
 {
-	uint64		windows[PAIRS];
 	uint64		fastest = PG_UINT64_MAX;
 
-	if (!fast_clocks[kind].stale)
+	if (!pft_clocks[kind].stale)
 		return;
 	for (int round = 0; round < ROUNDS; round++)
 	{
@@ -36,18 +144,296 @@ fast_clock_measure(ClockKind kind)
 			end = clock_ordered(kind);
 		fastest = Min(fastest, end - start);
 	}
-	fast_clocks[kind].cost = (double) Max(fastest, 1) / PAIRS;
+	pft_clocks[kind].cost = (double) Max(fastest, 1) / PAIRS;
+	pft_clocks[kind].stale = false;
+}
 
-	for (int i = 0; i < PAIRS; i++)
+/*
+ * Returns whether the kernel names the counter in its file.  Without sysfs the
+ * kernel's decision is unknown and does not matter.  The server's functions are
+ * not used, because they can raise errors.
+ */
+static bool
+kernel_trusts(void)
+{
+	FILE	   *file = fopen(SYSFS KERNEL_FILE, "re");
+	char		word[32];
+	bool		found = file == NULL;
+
+	while (!found && fscanf(file, "%31s", word) == 1)
+		found = strcmp(word, KERNEL_NAME) == 0;
+	if (file != NULL)
+		fclose(file);
+	return found;
+}
+
+/* Returns whether the CPU promises a constant rate. */
+static bool
+is_invariant(void)
+{
+#if defined(__x86_64__)
+	unsigned int a,
+				b,
+				c,
+				d;
+
+	return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1 << 8));
+#else
+	return true;
+#endif
+}
+
+/* Returns whether this process may read the counter.  A forbidden read would kill it. */
+static bool
+may_read(void)
+{
+#ifdef PR_GET_TSC
+	int			permission = 0; /* no known permission */
+
+	return prctl(PR_GET_TSC, &permission) != 0 || permission == PR_TSC_ENABLE;
+#else
+	return true;
+#endif
+}
+
+/* Returns why the counter must not be used, or NULL. */
+static const char *
+distrust_reason(void)
+{
+	if (!HAVE_TSC)
+		return "pg_fast_timing supports no counter on this platform";
+	if (!may_read())
+		return "this process may not read it (PR_SET_TSC)";
+	if (shared->refused)
+		return "it differed from the kernel's clock";
+	if (!is_invariant())
+		return "the CPU does not say that its rate is constant (no invariant TSC)";
+	return kernel_trusts() ? NULL : KERNEL_SAYS;
+}
+
+/*
+ * Reads both clocks.  CLOCK_MONOTONIC is not suitable: ntpd slews it by up to
+ * 500 ppm, and chrony by up to 8%.
+ */
+ClockPair
+pft_read_pair(void)
+{
+	ClockPair	pair;
+	struct timespec now;
+
+	pair.tsc = tsc_now();
+	clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+	pair.width = tsc_ordered() - pair.tsc;
+	pair.tsc += pair.width / 2;
+	pair.ns = (uint64) now.tv_sec * 1000000000 + now.tv_nsec;
+	return pair;
+}
+
+/* Returns the narrowest of many pairs. */
+static ClockPair
+narrowest_pair(void)
+{
+	ClockPair	best = pft_read_pair();
+
+	for (int i = 1; i < PAIRS; i++)
 	{
-		uint64		before = clock_ordered(kind);
-		uint64		window = clock_ordered(kind) - before;
-		int			at = i;
+		ClockPair	next = pft_read_pair();
 
-		for (; at > 0 && windows[at - 1] > window; at--)
-			windows[at] = windows[at - 1];
-		windows[at] = window;
+		if (next.width < best.width)
+			best = next;
 	}
-	fast_clocks[kind].window = windows[PAIRS / 2];
-	fast_clocks[kind].stale = false;
+	return best;
+}
+
+/*
+ * Computes the rate since a pair.  Each pair has an error of half its width, a
+ * tick and a ns.  Returns 0 if no CPU has such a rate.
+ */
+static double
+khz_between(ClockPair start, ClockPair end, double *ppm)
+{
+	double		ticks = (double) (int64) (end.tsc - start.tsc);
+	double		ns = (double) (int64) (end.ns - start.ns);
+	double		khz = ticks / ns * 1e6;
+
+	if (ticks <= 0 || ns <= 0 || khz < 1e3 || khz > 1e8)
+		return 0;
+	*ppm = (((start.width + end.width) / 2.0 + 2) / ticks + 2 / ns) * 1e6;
+	return khz;
+}
+
+static void
+set_rate(double khz, double ppm)
+{
+	rate_khz = khz;
+	rate_ppm = ppm;
+	pft_tsc_scale = (uint64) (1e6 / khz * 4294967296.0 + 0.5);
+	pft_clocks[KIND_TSC].ns_per_tick = 1e6 / khz;
+}
+
+/* Waits until `ns` have passed since the anchor.  A signal can end a sleep early, so it sleeps again. */
+static void
+wait_since_anchor(int64 ns)
+{
+	for (int sleeps = 0; sleeps < 10; sleeps++)
+	{
+		int64		left = ns - (int64) (pft_read_pair().ns - anchor.ns);
+
+		if (left <= 0)
+			break;
+		pg_usleep(Min(left, ns) / 1000 + 1);
+	}
+}
+
+/* Returns the time after which a rate must be measured again. */
+static uint64
+valid_ns(double ppm)
+{
+	return ppm > PRECISE_PPM ? IMPROVE_NS : RECHECK_NS;
+}
+
+static double
+difference_ppm(double a, double b)
+{
+	return fabs(a / b - 1) * 1e6;
+}
+
+/*
+ * Measures the rate since this process's anchor, or since now if the machine slept
+ * or was migrated after the anchor.  The rate since the server's
+ * start is more precise, but wrong if the machine slept since then or was
+ * migrated.  So it is used only if the two agree.
+ */
+static bool
+measure_rate(bool may_wait)
+{
+	ClockPair	now = narrowest_pair();
+	int64		needed_ns = shared->anchor.ns != 0 ? CHECK_NS : CALIBRATION_NS;
+	double		here;
+	double		here_ppm;
+	double		since_start;
+	double		since_start_ppm;
+
+	here = khz_between(anchor, now, &here_ppm);
+	if (anchored_by != MyProcPid ||
+		(rate_khz != 0 && (here == 0 || difference_ppm(here, rate_khz) > MAX_DRIFT_PPM + here_ppm + rate_ppm)))
+		anchor = now;
+	anchored_by = MyProcPid;
+	if ((int64) (now.ns - anchor.ns) < needed_ns)
+	{
+		if (!may_wait)
+			return false;
+		wait_since_anchor(needed_ns);
+		now = narrowest_pair();
+	}
+	here = khz_between(anchor, now, &here_ppm);
+	if (here == 0 || here_ppm > MAX_PPM)
+	{
+		anchored_by = 0;		/* the next attempt starts again */
+		return false;
+	}
+	set_rate(here, here_ppm);
+	since_start = khz_between(shared->anchor, now, &since_start_ppm);
+	if (shared->anchor.ns != 0 && since_start != 0 &&
+		difference_ppm(since_start, here) <= since_start_ppm + here_ppm)
+		set_rate(since_start, since_start_ppm);
+	else if (needed_ns < CALIBRATION_NS)
+	{
+		/* The machine slept or was migrated, so the processes need another anchor. */
+		shared->anchor.ns = 0;
+		return measure_rate(may_wait);
+	}
+	return true;
+}
+
+/*
+ * Finds the rate, or checks it.  Another process's recent rate needs no waiting:
+ * a pause of the machine does not change a rate that was measured before it.
+ */
+static bool
+find_rate(bool may_wait)
+{
+	uint64		now_ns = pft_read_pair().ns;
+
+	if (shared->khz != 0 && now_ns - shared->checked_ns < valid_ns(shared->ppm))
+	{
+		set_rate(shared->khz, shared->ppm);
+		return true;
+	}
+	if (!measure_rate(may_wait))
+		return false;
+	shared->khz = rate_khz;
+	shared->ppm = rate_ppm;
+	shared->checked_ns = now_ns;
+	return true;
+}
+
+/* Takes the anchor, so that a later measurement needs less waiting. */
+void
+pft_clock_init(void)
+{
+	if (distrust_reason() == NULL)
+	{
+		anchor = narrowest_pair();
+		anchored_by = MyProcPid;
+	}
+}
+
+/* The postmaster's anchor becomes that of all processes. */
+void
+pft_clock_attach(void *memory, bool found)
+{
+	shared = memory;
+	if (!found)
+		*shared = (SharedClock) {.anchor = anchor};
+}
+
+/*
+ * Returns whether the counter can be used now.  Without `may_wait`, a process
+ * that does not know the rate yet cannot use it.
+ */
+bool
+pft_tsc_usable(bool may_wait)
+{
+	uint64		now = system_now();
+
+	if (checked && now - checked_at < valid_ns(rate_ppm) && !(reason == NULL && shared->refused))
+		return reason == NULL;
+	reason = distrust_reason();
+	checked = may_wait;
+	if (reason == NULL && !find_rate(may_wait))
+		reason = "its rate could not be measured";
+	else
+		checked = true;
+	for (int kind = 0; kind < lengthof(pft_clocks); kind++)
+		pft_clocks[kind].stale = true;	/* the kernel may have switched its clock source */
+	checked_at = now;
+	return reason == NULL;
+}
+
+/*
+ * Compares the counter with the kernel's clock since `start`.  After a migration
+ * or a suspend of a virtual machine, the counter can have another rate, or it
+ * may have stood still.  Then no process uses it any more.
+ */
+bool
+pft_clocks_agree(ClockPair start)
+{
+	ClockPair	end = pft_read_pair();
+	double		by_tsc = (double) (int64) (end.tsc - start.tsc) * pft_clocks[KIND_TSC].ns_per_tick;
+	double		by_kernel = (double) (int64) (end.ns - start.ns);
+	/* An interruption during a reading makes it less precise. */
+	double		uncertain = (start.width + end.width) / 2.0 * pft_clocks[KIND_TSC].ns_per_tick;
+
+	if (fabs(by_tsc - by_kernel) <= by_kernel * (MAX_PPM + rate_ppm) / 1e6 + MAX_STEP_NS + uncertain)
+		return true;
+	if (!shared->refused)
+		ereport(LOG_SERVER_ONLY,
+				(errmsg("the CPU's counter is not used any more: a statement took %.3f ms by the counter, and %.3f ms by the kernel's clock",
+						by_tsc / 1e6, by_kernel / 1e6),
+				 errdetail("The times of this statement's plan nodes are wrong."),
+				 errhidestmt(true), errhidecontext(true)));
+	shared->refused = true;
+	checked = false;
+	return false;
 }

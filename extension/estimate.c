@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * estimate.c
- *	  combines estimates of node times, and computes their errors
+ *	  the errors of estimated times, and times that are possible together
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -9,221 +9,334 @@
  */
 #include "postgres.h"
 
+#include "pft.h"
+
 #include <math.h>
 
 #include "access/parallel.h"
 
-#include "clock.h"
-#include "estimate.h"
-#include "statistics.h"
-#include "ticker.h"
-#include "tree.h"
-
 /* An interval of two standard errors contains the true value in 95% of cases. */
 #define STANDARD_ERRORS		2.0
 
-/*
- * A call with one tick can have any duration up to two periods.  For a call with
- * several ticks, only its two ends are uncertain.
- */
-double
-tick_variance(uint64 ns)
+LastStatement pft_last;
+
+/* What is known about a node's time. */
+typedef struct Bounds
 {
-	double		period = (double) ticker_period_ns();
-
-	return ns < 2 * period ? (double) ns * ns : period * period / 6;
-}
-
-/*
- * Returns the variance of the time of calls in gaps, from the variation among
- * bursts.  Few bursts can be similar by chance, so the factor is n / (n - 3):
- * n / (n - 1) for the sample variance, times (n - 1) / (n - 3) for Student's t.
- * With fewer than four bursts, the standard error is the whole time.
- */
-static double
-stratum_variance(const Stratum *stratum, double ns_per_tick)
-{
-	double		n = stratum->bursts;
-	double		mean;
-	double		spread;
-
-	if (n < 4)
-		return stratum->ns * stratum->ns;
-	mean = stratum->means / n;
-	spread = Max(stratum->squares / n - mean * mean, 0) * n / (n - 3);
-	return stratum->calls * stratum->calls * spread / n * ns_per_tick * ns_per_tick;
-}
+	FastInstr  *fi;				/* NULL: we do not time the node */
+	int			outer;			/* index of the node whose calls contain all calls
+								 * of this node; -1: none */
+	CoreTime	low;			/* largest exact time below the node */
+	CoreTime	high;			/* upper bound for the node's children */
+} Bounds;
 
 /*
- * Combines two estimates of the time of calls in gaps: from bursts, and from ticks
- * alone.  Each is weighted by the inverse of its variance.
+ * Returns the error of a node's time by ticks, in this process.
  *
- * The estimate from bursts has less random error, but it can be biased.  The time
- * that a clock read adds to a short call depends on the CPU's other work.  It can
- * differ from the subtracted window by up to one window.  Other biases are not known
- * in advance: for example, clock reads in order keep the CPU from waiting for memory
- * in several calls at once.  So if the two estimates differ by more than chance
- * explains, the rest of the difference is such a bias.
- */
-void
-fast_combine_estimates(FastInstr *fi)
-{
-	const AutoTiming *timing = &fi->auto_timing;
-	const ClockFacts *clock = &fast_clocks[fi->query->clock];
-	double		period = fi->query->max_period_ns;
-	double		bursts_ns = timing->first.ns + timing->next.ns + timing->beyond_ns;
-	double		bias = (timing->first.calls + timing->next.calls) * clock->window * clock->ns_per_tick;
-	/* Added after the estimates are combined: without ticks, the bursts are still representative. */
-	double		tickless_variance = fi->query->tickless_ns * fi->query->tickless_ns;
-	double		bursts_variance = bias * bias + timing->beyond_variance +
-		stratum_variance(&timing->first, clock->ns_per_tick) +
-		stratum_variance(&timing->next, clock->ns_per_tick);
-	/* Use at least the expected tick time: a node may have had no tick by chance. */
-	double		ticks_variance = Max(fi->samples.ns, bursts_ns) * period + period * period +
-		fi->query->lost_ns * fi->query->lost_ns + tickless_variance;
-	double		difference = fi->samples.ns - bursts_ns;
-	double		random_variance;
-	double		change;
-
-	if (bursts_ns <= 0 || fi->query->tickless)
-	{
-		fi->variance = bursts_variance + tickless_variance;
-		return;
-	}
-	random_variance = bursts_variance + ticks_variance;
-	if (fabs(difference) > STANDARD_ERRORS * sqrt(random_variance))
-		bursts_variance += difference * difference - random_variance;
-	change = difference * bursts_variance / (bursts_variance + ticks_variance);
-	core_add_total_ns(&fi->core, change, change * timing->first.ns / bursts_ns);
-	fi->variance = bursts_variance * ticks_variance / (bursts_variance + ticks_variance) + tickless_variance;
-}
-
-/*
- * Returns the error of the time of parallel workers, or 0 if every call was timed.
- * The leader does not get the workers' samples, so this assumes an estimate from
- * ticks alone.  The method auto has a smaller error.
+ * Each tick hits a node with a probability: the node's share of the time.  So the
+ * number of hits has a binomial distribution, and its variance is smaller by the
+ * factor (1 - share) than that of rare events.  A node can have few ticks or none by chance: one
+ * that takes three periods has no tick in 1 of 20 cases.
  */
 static double
-workers_error_ns(const CoreWorkers *workers, const FastQuery *query)
+ticks_error_ns(const FastInstr *fi)
 {
+	const FastQuery *query = fi->query;
+	double		period = query->max_period_ns;
+	double		share = query->elapsed_ns > 0 ? Min(fi->short_ns / query->elapsed_ns, 1) : 0;
+	double		variance = fi->short_squares * (1 - share) + fi->variance;
+
+	return STANDARD_ERRORS * sqrt(variance + period * period) + period +
+		query->lost_ns + query->tickless_ns;
+}
+
+/* Returns the error of the time of parallel workers, or 0 if every call was timed. */
+static double
+workers_error_ns(const FastInstr *fi)
+{
+	const CoreWorkers *workers = fi->node->worker_instrument;
+	const FastQuery *query = fi->query;
+	double		period = query->max_period_ns;
 	double		variance = 0;
 
-	for (int n = 0; n < workers->num_workers; n++)
+	for (int n = 0; !query->workers_exact && n < workers->num_workers; n++)
 	{
-		const CoreInstr *worker = &workers->instrument[n];
-		double		calls = worker->ntuples + worker->nloops;
+		double		ns = core_ns_of_time(CORE_TOTAL(&workers->instrument[n]));
 
-		if (calls > 0 && (query->method == METHOD_SAMPLING || calls >= AUTO_EXACT_CALLS))
-			variance += (core_total_ns(worker) + query->max_period_ns) * query->max_period_ns +
-				query->tickless_ns * query->tickless_ns;
+		if (workers->instrument[n].nloops > 0)
+			variance += (ns + period) * period + query->tickless_ns * query->tickless_ns;
 	}
 	return STANDARD_ERRORS * sqrt(variance);
 }
 
-/*
- * Returns the error of the method sampling.  A node can have few ticks or none by
- * chance: a node that takes three periods has no tick in 1 of 20 cases.
- */
-static double
-sampling_error_ns(const FastInstr *fi)
-{
-	const FastQuery *query = fi->query;
-	double		period = query->max_period_ns;
-
-	return STANDARD_ERRORS * sqrt(fi->variance + period * period) + period +
-		query->lost_ns + query->tickless_ns;
-}
-
 /* Returns how a node's time was obtained, and its error.  The node's last loop must have ended. */
 Estimate
-fast_estimate(const FastInstr *fi)
+pft_estimate(const FastInstr *fi)
 {
-	const CoreWorkers *workers = fi->node->worker_instrument;
-	Estimate	estimate = {true, 0, 0};
+	Estimate	estimate = {TIME_EXACT, 0, 0};
 
-	if (fi->query->method == METHOD_TSC)
+	if (fi->query->method != METHOD_AUTO)
 		return estimate;
-	if (fi->estimated || fi->query->method == METHOD_SAMPLING)
+	if (fi->later_calls > 0)
 	{
-		estimate.exact = false;
-		estimate.samples = fi->auto_timing.timed + fi->samples.ticks;
-		if (fi->query->method == METHOD_SAMPLING)
-			estimate.error_ns = sampling_error_ns(fi);
-		else
-			estimate.error_ns = STANDARD_ERRORS * sqrt(fi->variance);
+		estimate.quality = fi->phase == PHASE_TICKS ? TIME_ESTIMATED : TIME_NONE;
+		estimate.samples = fi->granted - fi->left + fi->ticks;
+		estimate.error_ns = ticks_error_ns(fi);
 	}
-	if (workers != NULL)
+	if (fi->node->worker_instrument != NULL)
 	{
-		double		error_ns = workers_error_ns(workers, fi->query);
+		double		error_ns = workers_error_ns(fi);
 
-		if (error_ns > 0)
-			estimate.exact = false;
+		if (error_ns > 0 && estimate.quality == TIME_EXACT)
+			estimate.quality = TIME_ESTIMATED;
 		estimate.error_ns = hypot(estimate.error_ns, error_ns);
 	}
 	return estimate;
 }
 
-LastStatement fast_last_statement;
+/*
+ * Returns the index of the node whose calls contain all calls of a node, or -1.
+ *
+ * A node runs within the calls of its parent.  But a custom scan can call its
+ * children at any time.  Subplans run within the calls of the plan's root.  But
+ * data-modifying subplans can run after it.  Below a Gather node, times are sums
+ * over processes, so no node outside contains them.
+ */
+static int
+outer_node(const FastQuery *query, int i)
+{
+	const TreeNode *each = &query->nodes[i];
+	bool		in_workers = each->node->worker_instrument != NULL;
+	const PlanState *parent;
 
+	if (each->parent < 0)
+		return i > 0 && !in_workers && query->estate->es_auxmodifytables == NIL ? 0 : -1;
+	parent = query->nodes[each->parent].node;
+	return !IsA(parent, CustomScanState) &&
+		(!in_workers || parent->worker_instrument != NULL) ? each->parent : -1;
+}
+
+/*
+ * Changes a node's time.  `outer` is NULL, or the node whose time is the reason
+ * for the change.  Either time can be wrong, so the change is added to both errors.
+ */
 static void
-note_node(LastStatement *last, const FastInstr *fi)
+set_total(FastInstr *fi, CoreTime total, FastInstr *outer)
 {
-	Estimate	estimate = fast_estimate(fi);
+	double		change_ns = core_ns_of_time(total - CORE_TOTAL(&fi->core));
 
-	last->nodes++;
-	if (!estimate.exact)
-		last->estimated++;
-	last->samples += estimate.samples;
-	last->error_ns = Max(last->error_ns, estimate.error_ns);
+	CORE_TOTAL(&fi->core) = total;
+	fi->variance += change_ns * change_ns;
+	if (outer != NULL)
+		outer->variance += change_ns * change_ns;
 }
 
-/* Parallel workers do not count their leader's statement once more. */
+/* Step 1, for one node: it takes at least as long as each exact node below it. */
 static void
-add_to_statistics(const FastQuery *query)
+raise_to_children(const FastQuery *query, Bounds *bounds, int i)
 {
-	const LastStatement *last = &fast_last_statement;
+	CoreInstr  *core = query->nodes[i].node->instrument;
+	Bounds	   *own = &bounds[i];
+	bool		exact = true;
 
-	if (IsParallelWorker())
+	own->fi = pft_instr_of(query->nodes[i].node);
+	own->outer = outer_node(query, i);
+	if (core == NULL)
 		return;
-	fast_statistics_add(TIMED_STATEMENTS, 1);
-	fast_statistics_add(EXACT_NODES, last->nodes - last->estimated);
-	fast_statistics_add(ESTIMATED_NODES, last->estimated);
-	fast_statistics_add(WITHOUT_TICKS, query->tickless ? 1 : 0);
+	if (own->fi != NULL)
+	{
+		Quality		quality = pft_estimate(own->fi).quality;
+
+		InstrEndLoop(core);
+		if (quality == TIME_NONE)
+		{
+			/* The exact part alone would be misleading. */
+			CORE_TOTAL(core) = CORE_STARTUP(core) = 0;
+			own->fi = NULL;
+		}
+		else
+			set_total(own->fi, Max(CORE_TOTAL(core), own->low), NULL);
+		exact = quality == TIME_EXACT;
+	}
+	if (own->outer >= 0)
+	{
+		CoreTime   *low = &bounds[own->outer].low;
+
+		*low = Max(*low, exact ? core_total_so_far(core) : own->low);
+	}
 }
 
-char *
-fast_describe_estimates(void)
+/* Returns the upper bound of a node's time. */
+static CoreTime
+upper_bound(const FastQuery *query, const Bounds *bounds, int i)
 {
-	const LastStatement *last = &fast_last_statement;
+	const TreeNode *each = &query->nodes[i];
 
-	/* The error is rounded up to the last printed digit, so that it remains a bound. */
-	return psprintf("times of %d of %d plan nodes are estimates; largest error of a node +-%.3f ms in all loops",
-					last->estimated, last->nodes, ceil(last->error_ns / 1e3) / 1e3);
+	if (bounds[i].outer >= 0)
+		return bounds[bounds[i].outer].high;
+	if (each->parent >= 0 || each->node->worker_instrument != NULL)
+		return CORE_TIME_MAX;
+	return query->elapsed_ns > 0 ? core_time_of_ns(query->elapsed_ns) : CORE_TIME_MAX;
 }
 
-/* Stores facts about the statement.  A DEBUG1 message reports them: before 18, EXPLAIN cannot mark estimates. */
-void
-fast_note_statement(QueryDesc *queryDesc, const FastQuery *query)
+/* Step 2, for one node: it takes at most as long as the node that calls it. */
+static void
+limit_to_parent(const FastQuery *query, Bounds *bounds, int i)
 {
-	LastStatement *last = &fast_last_statement;
+	CoreInstr  *core = query->nodes[i].node->instrument;
+	Bounds	   *own = &bounds[i];
 
-	/* An untimed statement does not replace the last timed one. */
-	if (!(queryDesc->instrument_options & INSTRUMENT_TIMER))
+	own->high = upper_bound(query, bounds, i);
+	if (core == NULL || (own->fi == NULL && pft_instr_of(query->nodes[i].node) != NULL))
 		return;
-	memset(last, 0, sizeof(*last));
-	if (query == NULL)
-		return;
+	if (own->fi != NULL)
+	{
+		set_total(own->fi, Max(Min(CORE_TOTAL(core), own->high), 0),
+				  own->outer >= 0 ? bounds[own->outer].fi : NULL);
+		CORE_STARTUP(core) = Max(Min(CORE_STARTUP(core), CORE_TOTAL(core)), 0);
+	}
+	/* A node that was not timed, for example because of another extension, gives no bound. */
+	if (core->nloops > 0 || core->running)
+		own->high = Min(own->high, core_total_so_far(core));
+}
+
+/* Corrects impossible times.  A parent comes before its children. */
+static void
+make_consistent(FastQuery *query)
+{
+	Bounds	   *bounds = MemoryContextAllocZero(query->context, query->node_count * sizeof(Bounds));
+
+	for (int i = query->node_count - 1; i >= 0; i--)
+		raise_to_children(query, bounds, i);
+	for (int i = 0; i < query->node_count; i++)
+		limit_to_parent(query, bounds, i);
+	pfree(bounds);
+}
+
+/*
+ * Returns the calls of a node without a wrapper, which core times itself.  Hash and
+ * bitmap nodes return all they have in one call per loop.  For other nodes, this
+ * assumes that each loop ran to its end.  If workers ran the node, the leader's
+ * part is unknown, because core has added theirs.
+ */
+static double
+calls_without_wrapper(const PlanState *node)
+{
+	const CoreInstr *core = node->instrument;
+	double		loops;
+
+	if (core == NULL || node->worker_instrument != NULL)
+		return 0;
+	loops = core->nloops + (core->running ? 1 : 0);
+	return pft_returns_all_at_once(node) ? loops : loops + core->ntuples + core->tuplecount;
+}
+
+/*
+ * A parallel worker does not tell its leader which of its nodes are exact.  All of
+ * them are if the calls of all workers together fit into the budget of one.
+ */
+static bool
+workers_are_exact(const FastQuery *query)
+{
+	double		calls = 0;
+
+	for (int i = 0; i < query->node_count; i++)
+	{
+		const CoreWorkers *workers = query->nodes[i].node->worker_instrument;
+
+		for (int n = 0; workers != NULL && n < workers->num_workers; n++)
+			calls += workers->instrument[n].ntuples + workers->instrument[n].nloops;
+	}
+	return pft_fits_budget(query, calls);
+}
+
+/* Describes the statement, for the functions that print it. */
+static void
+note_statement(const FastQuery *query)
+{
+	LastStatement *last = &pft_last;
+	double		cost_ns = 0;
+
 	last->just_finished = true;
 	last->method = query->method;
 	last->period_ns = query->period_ns;
+	last->jumped = query->jumped;
 	for (int i = 0; i < query->node_count; i++)
 	{
-		const FastInstr *fi = fast_instr_of(query->nodes[i].node);
+		const FastInstr *fi = pft_instr_of(query->nodes[i].node);
+		Estimate	estimate;
 
-		if (fi != NULL)
-			note_node(last, fi);
+		if (fi == NULL)
+			continue;
+		estimate = pft_estimate(fi);
+		last->nodes++;
+		last->estimated += estimate.quality == TIME_ESTIMATED;
+		last->untimed += estimate.quality == TIME_NONE;
+		last->samples += estimate.samples;
+		if (estimate.quality == TIME_ESTIMATED)
+			last->error_ns = Max(last->error_ns, estimate.error_ns);
+		cost_ns += (fi->granted - fi->left) * pft_call_cost_ns(query->clock);
 	}
-	add_to_statistics(query);
+	pft_stats_add(TIMING_NS, (uint64) cost_ns);
+	/* Parallel workers do not count their leader's statement once more. */
+	if (IsParallelWorker())
+		return;
+	pft_stats_add(STATEMENTS, 1);
+	pft_stats_add(EXACT_NODES, last->nodes - last->estimated - last->untimed);
+	pft_stats_add(ESTIMATED_NODES, last->estimated);
+	pft_stats_add(WITHOUT_TICKS, last->untimed > 0 || query->tickless_ns > 0);
+	pft_stats_add(CLOCK_JUMPS, query->jumped);
+}
+
+/* Returns a text about the last timed statement, in the current memory context; NULL: all its times are exact. */
+char *
+pft_describe_last(void)
+{
+	const LastStatement *last = &pft_last;
+	StringInfoData text;
+
+	initStringInfo(&text);
+	if (last->jumped)
+		appendStringInfo(&text, "the times are wrong, because a clock jumped; ");
+	/* The error is rounded up to the last printed digit, so that it remains a bound. */
 	if (last->estimated > 0)
-		ereport(DEBUG1, (errmsg_internal("pg_fast_timing: %s", fast_describe_estimates())));
+		appendStringInfo(&text, "times of %d of %d plan nodes are estimates; largest error of a node +-%.3f ms in all loops; ",
+						 last->estimated, last->nodes, ceil(last->error_ns / 1e3) / 1e3);
+	if (last->untimed > 0)
+		appendStringInfo(&text, "%d of %d plan nodes have no time, because there is no ticking clock; ",
+						 last->untimed, last->nodes);
+	if (text.len == 0)
+		return NULL;
+	text.data[text.len - 2] = '\0';
+	return text.data;
+}
+
+/* Called after the last call of a query.  `query` is NULL if the server timed the statement. */
+void
+pft_finish(QueryDesc *queryDesc, FastQuery *query)
+{
+	double		calls = 0;
+	char	   *text;
+
+	pft_last.just_finished = false;
+	for (int i = 0; query != NULL && i < query->node_count; i++)
+	{
+		if (query->nodes[i].fi == NULL)
+			calls += calls_without_wrapper(query->nodes[i].node);
+	}
+	pft_stats_add(NODE_CALLS, (uint64) calls);
+	/* An untimed statement does not replace the last timed one. */
+	if (!(queryDesc->instrument_options & INSTRUMENT_TIMER) ||
+		(query != NULL && query->method == METHOD_COUNT))
+		return;
+	memset(&pft_last, 0, sizeof(pft_last));
+	if (query == NULL)
+		return;
+	query->workers_exact = workers_are_exact(query);
+	make_consistent(query);
+	note_statement(query);
+	/* Before 18, EXPLAIN cannot mark estimates. */
+	text = pft_describe_last();
+	if (text != NULL)
+		ereport(DEBUG1, (errmsg_internal("pg_fast_timing: %s", text)));
 }

@@ -1,10 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * explain.c
- *	  marks estimated times in EXPLAIN (since 18)
+ *	  says in EXPLAIN, and in the log of auto_explain, which times are estimates
  *
- * A plan whose calls were all timed is printed as usual, unless the option
- * FAST_TIMING requests details.
+ * Since 18, each such node has a line of its own, and the option FAST_TIMING
+ * prints it for all nodes, with the clock.  Before 18, no hook can add lines to
+ * a node.  But EXPLAIN ends the execution while its output is still open: after
+ * the plan, and before the execution time.  EXPLAIN EXECUTE calls no hook that
+ * has its output, so it does not get that line.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -12,86 +15,238 @@
  */
 #include "postgres.h"
 
+#include "pft.h"
+
 #include <math.h>
 
-#include "estimate.h"
-#include "explain.h"
-#include "settings.h"
-#include "tree.h"
-#include "tsc.h"
+#include "commands/defrem.h"
+#include "commands/explain.h"
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#endif
+#include "tcop/tcopprot.h"
+
+/* The text before translation.  auto_explain has it in all versions. */
+#define AUTO_EXPLAIN_MESSAGE	"duration: %.3f ms  plan:\n%s"
+
+static emit_log_hook_type prev_emit_log = NULL;
+
+/* Called before an entry is written to the server's log. */
+static void
+log_estimates(ErrorData *entry)
+{
+	char	   *text;
+
+	if (pft_log_estimates && pft_last.just_finished && entry->message_id != NULL &&
+		strcmp(entry->message_id, AUTO_EXPLAIN_MESSAGE) == 0 && (text = pft_describe_last()) != NULL)
+		ereport(LOG_SERVER_ONLY,
+				(errmsg_internal("pg_fast_timing: in the next plan, %s", text),
+				 errhidestmt(true), errhidecontext(true)));
+	if (prev_emit_log)
+		prev_emit_log(entry);
+}
 
 #if PG_VERSION_NUM >= 180000
 
-#include "commands/explain.h"
-#include "commands/explain_format.h"
-#include "commands/explain_state.h"
-
+static int	extension_id;
+static explain_validate_options_hook_type prev_validate_options = NULL;
 static explain_per_node_hook_type prev_explain_per_node = NULL;
 static explain_per_plan_hook_type prev_explain_per_plan = NULL;
+
+static bool
+details_requested(ExplainState *es)
+{
+	return GetExplainExtensionState(es, extension_id) != NULL;
+}
+
+static void
+set_option(ExplainState *es, DefElem *option, ParseState *pstate)
+{
+	SetExplainExtensionState(es, extension_id, defGetBoolean(option) ? &extension_id : NULL);
+}
+
+/* Without ANALYZE there are no times.  As with TIMING, "on" is then an error. */
+static void
+validate_options(ExplainState *es, List *options, ParseState *pstate)
+{
+	if (prev_validate_options)
+		prev_validate_options(es, options, pstate);
+	if (details_requested(es) && !es->analyze)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("EXPLAIN option %s requires ANALYZE", "FAST_TIMING")));
+}
+
+static void
+explain_timing(const FastInstr *fi, ExplainState *es)
+{
+	static const char *const names[] = {"exact", "estimated", "none"};
+	Estimate	estimate = pft_estimate(fi);
+
+	/* rounded up to the last printed digit, so that it remains a bound */
+	double		error_ms = ceil(estimate.error_ns / 1e3 / fi->core.nloops) / 1e3;
+
+	if (estimate.quality == TIME_EXACT && !details_requested(es))
+		return;
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainPropertyText("Timing", names[estimate.quality], es);
+		if (estimate.quality == TIME_NONE)
+			return;
+		ExplainPropertyUInteger("Timing Samples", NULL, estimate.samples, es);
+		ExplainPropertyFloat("Timing Error", "ms", error_ms, 3, es);
+	}
+	else if (estimate.quality == TIME_EXACT)
+		ExplainPropertyText("Timing", "exact", es);
+	else if (estimate.quality == TIME_NONE)
+		ExplainPropertyText("Timing", "none, because there is no ticking clock", es);
+	else
+		ExplainPropertyText("Timing",
+							psprintf("estimated from " UINT64_FORMAT " samples, +-%.3f ms", estimate.samples, error_ms),
+							es);
+}
 
 static void
 explain_node(PlanState *planstate, List *ancestors, const char *relationship,
 			 const char *plan_name, ExplainState *es)
 {
-	FastInstr  *fi = es->analyze && es->timing ? fast_instr_of(planstate) : NULL;
+	const FastInstr *fi = es->analyze && es->timing ? pft_instr_of(planstate) : NULL;
 
 	if (prev_explain_per_node)
 		prev_explain_per_node(planstate, ancestors, relationship, plan_name, es);
-
 	if (fi != NULL && fi->core.nloops > 0)
-	{
-		Estimate	estimate = fast_estimate(fi);
-
-		/* rounded up to the last printed digit, so that it remains a bound */
-		double		error_ms = ceil(estimate.error_ns / 1e3 / fi->core.nloops) / 1e3;
-
-		if (estimate.exact && !fast_details_requested(es))
-			return;
-		if (es->format != EXPLAIN_FORMAT_TEXT)
-		{
-			ExplainPropertyText("Timing", estimate.exact ? "exact" : "estimated", es);
-			ExplainPropertyUInteger("Timing Samples", NULL, estimate.samples, es);
-			ExplainPropertyFloat("Timing Error", "ms", error_ms, 3, es);
-		}
-		else if (estimate.exact)
-			ExplainPropertyText("Timing", "exact", es);
-		else
-			ExplainPropertyText("Timing",
-								psprintf("estimated from " UINT64_FORMAT " samples, +-%.3f ms",
-										 estimate.samples, error_ms),
-								es);
-	}
+		explain_timing(fi, es);
 }
 
 static void
 explain_plan(PlannedStmt *plannedstmt, IntoClause *into, ExplainState *es,
 			 const char *queryString, ParamListInfo params, QueryEnvironment *queryEnv)
 {
+	const LastStatement *last = &pft_last;
+
 	if (prev_explain_per_plan)
 		prev_explain_per_plan(plannedstmt, into, es, queryString, params, queryEnv);
-
-	if (es->analyze && fast_details_requested(es))
-	{
-		const LastStatement *last = &fast_last_statement;
-		char	   *clock = fast_tsc_usable() ?
-			psprintf("TSC at %.3f MHz +- %.2f ppm", fast_tsc_khz() / 1e3, fast_tsc_uncertainty_ppm()) :
-			psprintf("system clock (TSC: %s)", fast_tsc_reason());
-
+	if (es->analyze && details_requested(es))
 		ExplainPropertyText("Fast Timing",
 							psprintf("method %s, %s, %.0f ticks per second",
-									 fast_method_name(last->method), clock, last->period_ns > 0 ? 1e9 / last->period_ns : 0),
+									 pft_method_name(last->method),
+									 pft_tsc_usable(false) ?
+									 psprintf("TSC at %.3f MHz +- %.2f ppm", pft_tsc_khz() / 1e3, pft_tsc_uncertainty_ppm()) :
+									 psprintf("system clock (TSC: %s)", pft_tsc_reason()),
+									 last->period_ns > 0 ? 1e9 / last->period_ns : 0),
 							es);
-	}
+	if (es->analyze && last->just_finished && last->jumped)
+		ExplainPropertyText("Fast Timing Problem", "the times are wrong, because a clock jumped", es);
 }
 
-void
-fast_explain_init(void)
+static void
+init_for_version(void)
 {
-	fast_explain_option_init();
+	extension_id = GetExplainExtensionId("pg_fast_timing");
+#if PG_VERSION_NUM >= 190000
+	RegisterExtensionExplainOption("fast_timing", set_option, GUCCheckBooleanExplainOption);
+#else
+	RegisterExtensionExplainOption("fast_timing", set_option);
+#endif
+	prev_validate_options = explain_validate_options_hook;
+	explain_validate_options_hook = validate_options;
 	prev_explain_per_node = explain_per_node_hook;
 	explain_per_node_hook = explain_node;
 	prev_explain_per_plan = explain_per_plan_hook;
 	explain_per_plan_hook = explain_plan;
 }
 
+#else							/* before 18 */
+
+/* The EXPLAIN that is running, and the text of its query. */
+typedef struct Explaining
+{
+	ExplainState *es;
+	const char *query_text;
+} Explaining;
+
+static Explaining explaining = {NULL, NULL};
+static ExplainOneQuery_hook_type prev_ExplainOneQuery = NULL;
+static ExecutorEnd_hook_type prev_ExecutorEnd = NULL;
+
+#if PG_VERSION_NUM < 170000
+/* Plans and explains a query, as the server does without a hook. */
+static void
+standard_ExplainOneQuery(Query *query, int cursorOptions, IntoClause *into, ExplainState *es,
+						 const char *queryString, ParamListInfo params, QueryEnvironment *queryEnv)
+{
+	BufferUsage before = pgBufferUsage;
+	BufferUsage used = {0};
+	instr_time	start;
+	instr_time	duration;
+	PlannedStmt *plan;
+
+	INSTR_TIME_SET_CURRENT(start);
+	plan = pg_plan_query(query, queryString, cursorOptions, params);
+	INSTR_TIME_SET_CURRENT(duration);
+	INSTR_TIME_SUBTRACT(duration, start);
+	BufferUsageAccumDiff(&used, &pgBufferUsage, &before);
+	ExplainOnePlan(plan, into, es, queryString, params, queryEnv, &duration, es->buffers ? &used : NULL);
+}
 #endif
+
+static void
+explain_query(Query *query, int cursorOptions, IntoClause *into, ExplainState *es,
+			  const char *queryString, ParamListInfo params, QueryEnvironment *queryEnv)
+{
+	Explaining	outer = explaining;
+
+	explaining = (Explaining) {es, queryString};
+	PG_TRY();
+	{
+		if (prev_ExplainOneQuery)
+			prev_ExplainOneQuery(query, cursorOptions, into, es, queryString, params, queryEnv);
+		else
+			standard_ExplainOneQuery(query, cursorOptions, into, es, queryString, params, queryEnv);
+	}
+	PG_FINALLY();
+	{
+		explaining = outer;
+	}
+	PG_END_TRY();
+}
+
+/* Adds a line to EXPLAIN if the query that ends now is the explained one, and not all its times are exact. */
+static void
+explain_ExecutorEnd(QueryDesc *queryDesc)
+{
+	ExplainState *es = explaining.es;
+
+	if (es != NULL && es->analyze && es->timing && queryDesc->sourceText == explaining.query_text &&
+		pft_query_of(queryDesc->estate) != NULL)
+	{
+		char	   *text = pft_describe_last();
+
+		if (text != NULL)
+			ExplainPropertyText("Fast Timing", text, es);
+	}
+	if (prev_ExecutorEnd)
+		prev_ExecutorEnd(queryDesc);
+	else
+		standard_ExecutorEnd(queryDesc);
+}
+
+static void
+init_for_version(void)
+{
+	prev_ExplainOneQuery = ExplainOneQuery_hook;
+	ExplainOneQuery_hook = explain_query;
+	prev_ExecutorEnd = ExecutorEnd_hook;
+	ExecutorEnd_hook = explain_ExecutorEnd;
+}
+
+#endif
+
+void
+pft_explain_init(void)
+{
+	prev_emit_log = emit_log_hook;
+	emit_log_hook = log_estimates;
+	init_for_version();
+}

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * pg_fast_timing.c
- *	  the executor hooks
+ *	  the settings, and the executor hooks
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -9,24 +9,55 @@
  */
 #include "postgres.h"
 
+#include "pft.h"
+
 #include <math.h>
 
 #include "access/parallel.h"
 #include "fmgr.h"
+#include "nodes/parsenodes.h"
+#include "tcop/pquery.h"
+#include "utils/guc.h"
+#include "utils/portal.h"
 
-#include "calls.h"
-#include "clock.h"
-#include "explain.h"
-#include "install.h"
-#include "log.h"
-#include "settings.h"
-#include "shared_memory.h"
-#include "statistics.h"
-#include "ticker.h"
-#include "tree.h"
-#include "tsc.h"
+MODULE_MAGIC;
 
-PG_MODULE_MAGIC;
+/*
+ * Our own instrumentation options.  The first one makes core create the
+ * instrumentation of a query's nodes, which count rows even if no option of core
+ * is set.  Only we know it: auto_explain would take INSTRUMENT_ROWS for its own,
+ * and print times of zero.  The second one tells parallel workers that a person
+ * has typed EXPLAIN.
+ */
+#define INSTRUMENT_CALLS	(1 << 20)
+#define INSTRUMENT_TYPED	(1 << 21)
+
+static const struct config_enum_entry method_options[] = {
+	{"auto", METHOD_AUTO, false},
+	{"off", METHOD_OFF, false},
+	{"tsc", METHOD_TSC, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry count_calls_options[] = {
+	{"off", COUNT_NONE, false},
+	{"top", COUNT_TOP, false},
+	{"all", COUNT_ALL, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry ticker_options[] = {
+	{"worker", TICKER_WORKER, false},
+	{"thread", TICKER_THREAD, false},
+	{"none", TICKER_NONE, false},
+	{NULL, 0, false}
+};
+
+int			pft_method = METHOD_AUTO;
+int			pft_count_calls = COUNT_NONE;
+int			pft_ticker = TICKER_WORKER;
+int			pft_sample_rate = 0;
+bool		pft_log_estimates = false;
 
 /* nesting depth of ExecutorRun and ExecutorFinish calls: of all queries, and of those that we time or count */
 static int	nesting = 0;
@@ -36,6 +67,61 @@ static ExecutorStart_hook_type prev_ExecutorStart = NULL;
 static ExecutorRun_hook_type prev_ExecutorRun = NULL;
 static ExecutorFinish_hook_type prev_ExecutorFinish = NULL;
 
+static const char *
+option_name(const struct config_enum_entry *options, int value)
+{
+	while (options->name != NULL && options->val != value)
+		options++;
+	return options->name;
+}
+
+/* Returns the name of a method, as in the setting. */
+const char *
+pft_method_name(Method method)
+{
+	return option_name(method_options, (int) method);
+}
+
+/* Returns the name of a ticker, as in the setting. */
+const char *
+pft_ticker_name(TickerKind kind)
+{
+	return option_name(ticker_options, (int) kind);
+}
+
+static void
+define_settings(void)
+{
+	DefineCustomEnumVariable("pg_fast_timing.method",
+							 "Method that times plan nodes.",
+							 "auto: exact while cheap, then estimated; off: by the server; tsc: every call, with the CPU's counter.",
+							 &pft_method, METHOD_AUTO, method_options,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("pg_fast_timing.count_calls",
+							 "Selects the statements whose calls of plan nodes are counted.",
+							 "off: only those with EXPLAIN ANALYZE or auto_explain.log_analyze; top: also those that clients send; "
+							 "all: also those within functions.",
+							 &pft_count_calls, COUNT_NONE, count_calls_options,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("pg_fast_timing.ticker",
+							 "Selects who writes the ticking clock.",
+							 "worker: one background worker for all sessions, if the library is in shared_preload_libraries; "
+							 "thread: a thread in each backend that needs it; none: no ticks.",
+							 &pft_ticker, TICKER_WORKER, ticker_options,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_fast_timing.sample_rate",
+							"Ticks per second of the ticking clock.",
+							"0 selects the default rate.",
+							&pft_sample_rate, 0, 0, 10000,
+							PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("pg_fast_timing.log_estimates",
+							 "Logs one line before each plan of auto_explain whose times are estimates.",
+							 NULL,
+							 &pft_log_estimates, false,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+	MarkGUCPrefixReserved("pg_fast_timing");
+}
+
 /* Returns whether the setting count_calls applies to a query that starts now. */
 static bool
 calls_wanted(void)
@@ -43,32 +129,42 @@ calls_wanted(void)
 	/* A worker gets the options of its leader.  Functions that it executes are not counted. */
 	if (IsParallelWorker())
 		return false;
-	return fast_count_calls == COUNT_ALL || (fast_count_calls == COUNT_TOP && nesting == 0);
+	return pft_count_calls == COUNT_ALL || (pft_count_calls == COUNT_TOP && nesting == 0);
 }
 
-/*
- * Makes core create the instrumentation of a query's nodes, which count rows even if no
- * option of core is set.  Only we know this bit: auto_explain would take INSTRUMENT_ROWS
- * for its own, and print times of zero.
- */
-#define INSTRUMENT_CALLS	(1 << 20)
+/* Returns whether the query that starts now is that of an EXPLAIN which a client has sent. */
+static bool
+is_typed(const QueryDesc *queryDesc)
+{
+	PlannedStmt *statement;
+
+	if (IsParallelWorker())
+		return queryDesc->instrument_options & INSTRUMENT_TYPED;
+	if (nesting > 0 || ActivePortal == NULL || ActivePortal->stmts == NIL)
+		return false;
+	statement = linitial_node(PlannedStmt, ActivePortal->stmts);
+	return statement->utilityStmt != NULL && IsA(statement->utilityStmt, ExplainStmt);
+}
 
 /* Initializes the query, and installs our timing or counting if the query has instrumentation. */
 static void
-fast_ExecutorStart(QueryDesc *queryDesc, int eflags)
+pft_ExecutorStart(QueryDesc *queryDesc, int eflags)
 {
-	bool		executed = fast_method != METHOD_OFF && !(eflags & EXEC_FLAG_EXPLAIN_ONLY);
+	bool		executed = pft_method != METHOD_OFF && !(eflags & EXEC_FLAG_EXPLAIN_ONLY);
+	bool		typed = executed && is_typed(queryDesc);
 
 	if (executed && calls_wanted())
 		queryDesc->instrument_options |= INSTRUMENT_CALLS;
+	if (typed)
+		queryDesc->instrument_options |= INSTRUMENT_TYPED;
 	if (prev_ExecutorStart)
 		prev_ExecutorStart(queryDesc, eflags);
 	else
 		standard_ExecutorStart(queryDesc, eflags);
-	queryDesc->instrument_options &= ~INSTRUMENT_CALLS;
+	queryDesc->instrument_options &= ~(INSTRUMENT_CALLS | INSTRUMENT_TYPED);
 
-	if (executed && queryDesc->planstate != NULL && queryDesc->estate->es_instrument != 0)
-		fast_install(queryDesc, fast_method);
+	if (executed && queryDesc->planstate != NULL && (queryDesc->estate->es_instrument & ~INSTRUMENT_TYPED) != 0)
+		pft_install(queryDesc, pft_method, typed);
 }
 
 /* One call of ExecutorRun or ExecutorFinish. */
@@ -76,34 +172,34 @@ typedef struct Run
 {
 	FastQuery  *query;			/* NULL: we do not time it */
 	bool		tickless;		/* ticks are needed, but cannot be started */
-	uint64		mark;			/* for ticker_loss() */
-	uint64		start;			/* by the query's clock */
-	ClockPair	start_pair;
+	uint64		mark;			/* for pft_ticker_loss() */
+	ClockPair	start;			/* if the query uses the counter */
 } Run;
 
 /* `query` is NULL if none of its nodes has our timing, or none can run. */
 static Run
 begin_run(FastQuery *query)
 {
-	Run			run = {query, false, 0, 0, {0}};
+	Run			run = {query, false, 0, {0}};
 
-	if (query != NULL)
-	{
-		if (IsParallelWorker())
-			fast_reinstall(query);
-		fast_recheck(query);
-		own_nesting++;
-	}
 	nesting++;
-	if (query != NULL && query->method != METHOD_COUNT)
-	{
-		run.tickless = (query->method == METHOD_SAMPLING || query->sampled > 0) && !ticker_start();
-		run.mark = ticker_mark();
-		ticker_note_period(query);
-		if (query->clock == KIND_TSC)
-			run.start_pair = fast_tsc_read();
-		run.start = clock_ordered(query->clock);
-	}
+	if (query == NULL)
+		return run;
+	own_nesting++;
+	if (IsParallelWorker())
+		pft_reinstall(query);
+	if (query->method == METHOD_COUNT)
+		return run;
+	run.tickless = query->sampled > 0 && !pft_ticker_start();
+	run.mark = pft_ticker_mark();
+	pft_ticker_note_period(query);
+	/* The server, too, adds times with different units then. */
+	if (query->server_tsc != server_times_by_tsc())
+		query->jumped = true;
+	query->server_tsc = server_times_by_tsc();
+	if (query->clock == KIND_TSC)
+		run.start = pft_read_pair();
+	query->run_start = clock_ordered(query->clock);
 	return run;
 }
 
@@ -113,81 +209,43 @@ end_run(bool own)
 {
 	nesting--;
 	if (own && --own_nesting == 0)
-		ticker_stop();
-}
-
-/* Adds the time for which ticks were missing in a run of `ns`. */
-static void
-note_loss(const Run *run, double ns)
-{
-	FastQuery  *query = run->query;
-	TickerLoss	loss;
-
-	if (query->method != METHOD_SAMPLING && query->sampled == 0 && !query->parallel)
-		return;
-	loss = ticker_loss(run->mark);
-	query->lost_ns += loss.lost_ns;
-	if (run->tickless)
-	{
-		query->tickless = true;
-		query->tickless_ns += ns;
-	}
-	else
-		query->tickless_ns += Min((double) loss.stopped_ns, ns);
-	/* The worker can have read another rate from the configuration. */
-	ticker_note_period(query);
-}
-
-/* Adds the duration of the run to its query, and checks the counter against the kernel's clock over the run. */
-static void
-note_duration(const Run *run)
-{
-	FastQuery  *query = run->query;
-	int64		ticks = (int64) (clock_ordered(query->clock) - run->start);
-	double		ns = Max(ticks, 0) * fast_clocks[query->clock].ns_per_tick;
-
-	/* The counter went back: a virtual machine was migrated.  The sum then stays unknown. */
-	query->elapsed_ns += ticks < 0 ? -INFINITY : ns;
-	note_loss(run, ns);
-	if (run->start_pair.ns != 0)
-		fast_tsc_compare(run->start_pair);
+		pft_ticker_stop();
 }
 
 /* Called after a run without an error, before end_run(). */
 static void
 note_run(const Run *run)
 {
-	if (run->query->method != METHOD_COUNT)
-		note_duration(run);
-	fast_calls_add(run->query);
-}
+	FastQuery  *query = run->query;
+	double		ns = ns_since(query->clock, query->run_start);
+	TickerLoss	loss;
 
-/* ExecutorRun has other arguments since 18. */
-#if PG_VERSION_NUM >= 180000
-#define RUN_PARAMETERS	QueryDesc *queryDesc, ScanDirection direction, uint64 count
-#define RUN_ARGUMENTS	queryDesc, direction, count
-#else
-#define RUN_PARAMETERS	QueryDesc *queryDesc, ScanDirection direction, uint64 count, bool execute_once
-#define RUN_ARGUMENTS	queryDesc, direction, count, execute_once
-#endif
-
-static void
-next_ExecutorRun(RUN_PARAMETERS)
-{
-	if (prev_ExecutorRun)
-		prev_ExecutorRun(RUN_ARGUMENTS);
-	else
-		standard_ExecutorRun(RUN_ARGUMENTS);
+	if (query->method == METHOD_COUNT)
+		return;
+	if (query->clock == KIND_TSC && !pft_clocks_agree(run->start))
+		query->jumped = true;
+	/* After a jump the duration is unknown, and so is the sum. */
+	query->elapsed_ns += query->jumped ? -INFINITY : ns;
+	if (query->sampled == 0 && !query->parallel)
+		return;
+	loss = pft_ticker_loss(run->mark);
+	query->lost_ns += loss.lost_ns;
+	query->tickless_ns += run->tickless ? ns : Min((double) loss.stopped_ns, ns);
+	/* The worker can have read another rate from the configuration. */
+	pft_ticker_note_period(query);
 }
 
 static void
-fast_ExecutorRun(RUN_PARAMETERS)
+pft_ExecutorRun(RUN_PARAMETERS)
 {
-	Run			run = begin_run(fast_query_of(queryDesc->estate));
+	Run			run = begin_run(pft_query_of(queryDesc->estate));
 
 	PG_TRY();
 	{
-		next_ExecutorRun(RUN_ARGUMENTS);
+		if (prev_ExecutorRun)
+			prev_ExecutorRun(RUN_ARGUMENTS);
+		else
+			standard_ExecutorRun(RUN_ARGUMENTS);
 		if (run.query != NULL)
 			note_run(&run);
 	}
@@ -196,27 +254,21 @@ fast_ExecutorRun(RUN_PARAMETERS)
 		end_run(run.query != NULL);
 	}
 	PG_END_TRY();
-}
-
-static void
-next_ExecutorFinish(QueryDesc *queryDesc)
-{
-	if (prev_ExecutorFinish)
-		prev_ExecutorFinish(queryDesc);
-	else
-		standard_ExecutorFinish(queryDesc);
 }
 
 /* Data-modifying CTEs that were not read completely run here.  Without them no node runs, and nothing must be timed. */
 static void
-fast_ExecutorFinish(QueryDesc *queryDesc)
+pft_ExecutorFinish(QueryDesc *queryDesc)
 {
-	FastQuery  *query = fast_query_of(queryDesc->estate);
+	FastQuery  *query = pft_query_of(queryDesc->estate);
 	Run			run = begin_run(queryDesc->estate->es_auxmodifytables != NIL ? query : NULL);
 
 	PG_TRY();
 	{
-		next_ExecutorFinish(queryDesc);
+		if (prev_ExecutorFinish)
+			prev_ExecutorFinish(queryDesc);
+		else
+			standard_ExecutorFinish(queryDesc);
 		if (run.query != NULL)
 			note_run(&run);
 	}
@@ -225,26 +277,22 @@ fast_ExecutorFinish(QueryDesc *queryDesc)
 		end_run(run.query != NULL);
 	}
 	PG_END_TRY();
-	fast_finish(queryDesc, query);
+	pft_finish(queryDesc, query);
 }
-
-void		_PG_init(void);
 
 void
 _PG_init(void)
 {
-	fast_define_settings();
-	fast_statistics_init();
-	fast_shared_memory_init();
-	ticker_init();
-	fast_explain_init();
-	fast_log_init();
-	fast_tsc_init();
+	define_settings();
+	pft_clock_init();
+	pft_stats_init();
+	pft_ticker_init();
+	pft_explain_init();
 
 	prev_ExecutorStart = ExecutorStart_hook;
-	ExecutorStart_hook = fast_ExecutorStart;
+	ExecutorStart_hook = pft_ExecutorStart;
 	prev_ExecutorRun = ExecutorRun_hook;
-	ExecutorRun_hook = fast_ExecutorRun;
+	ExecutorRun_hook = pft_ExecutorRun;
 	prev_ExecutorFinish = ExecutorFinish_hook;
-	ExecutorFinish_hook = fast_ExecutorFinish;
+	ExecutorFinish_hook = pft_ExecutorFinish;
 }

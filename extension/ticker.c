@@ -1,10 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * ticker.c
- *	  the ticking clock of this session: the worker's, a thread's, or none
+ *	  a clock in memory that moves about once per millisecond
  *
- * The background worker serves all sessions.  A session uses its own thread if there
- * is no worker, if the worker does not tick, or if it ticks at another rate.
+ * The background worker ticks for all sessions.  A session uses its own thread
+ * if there is no worker, if the worker does not tick, or if it ticks at another
+ * rate.  No statement ever waits for either of them.
+ *
+ * Only one process or thread writes a clock at any time: for that of the worker,
+ * the state says which one.  Readers need no lock, because they read one number.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -12,180 +16,657 @@
  */
 #include "postgres.h"
 
+#include "pft.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
+#include "common/pg_prng.h"
 #include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/pmsignal.h"
+#include "storage/shmem.h"
+#include "utils/guc.h"
+#include "utils/wait_event.h"
 
-#include "clock.h"
-#include "ticker.h"
-#include "ticker_shared.h"
-#include "ticker_thread.h"
-#include "ticker_worker.h"
-#include "tsc_rate.h"
+/* Ticks at 1 kHz take at most 0.5% of a core, if a tick takes 5 us. */
+#define DEFAULT_RATE	1000
 
-const Ticker *ticker = &thread_ticker;
+/*
+ * Waking the worker or the thread takes 0.1 ms or more.  So it continues to tick
+ * for a while, for the next statement or FETCH.
+ */
+#define LINGER_NS		20000000
+
+/*
+ * On a busy machine a tick can be late by some ms, which does no harm: at random
+ * times some calls get too much time, and others too little.  A later tick means
+ * that the ticker was stopped, and its whole interval is uncertain.
+ */
+#define LATE_NS			10000000
+#define LATE_PERIODS	2
+
+/* A worker that has not ticked for this time is dead, stopped, or gets no CPU time. */
+#define DEAD_NS			100000000
+#define DEAD_PERIODS	4
+
+/*
+ * Writing the first tick takes 0.2 us.  A backend that sees another one do that
+ * reads the state again, for some us.
+ */
+#define MAX_READS		1000
+
+/* Sessions use their own threads until the worker starts again.  A worker that always fails does not fill the log. */
+#define RESTART_SECONDS	5
+
+/*
+ * A wait for the latch ends at once after a signal, but has a resolution of 1 ms.
+ * So the end of an interval is a sleep, and a signal that arrives just before it
+ * is noticed after this time at the latest.
+ */
+#define MAX_SLEEP_NS	10000000
+
+/* A session that needs ticks once in a minute keeps its thread.  Tests use a shorter time. */
+#ifndef TICKER_IDLE_NS
+#define TICKER_IDLE_NS	UINT64CONST(60000000000)
+#endif
+
+/* Time until the next attempt, if the thread could not be created.  An attempt can take 0.1 ms. */
+#define RETRY_NS		UINT64CONST(60000000000)
+
+/* The name of the thread, for example in /proc/PID/task/TID/comm.  Linux allows 15 bytes. */
+#define THREAD_NAME		"pg_fast_timing"
 
 /* The mark of a run that started before the ticks. */
 #define MARK_BEFORE_TICKS	PG_UINT64_MAX
 
-static bool running = false;	/* a query needs the ticks */
-static uint64 stopped_before_ns;	/* ticker->stopped_ns when the ticks started */
-static const char *fallback = NULL; /* why they are not those of the worker */
-
-void
-ticker_init(void)
+/* Who may write the worker's clock. */
+typedef enum SharedState
 {
-	if (process_shared_preload_libraries_in_progress && fast_ticker == TICKER_WORKER)
-		ticker_worker_register();
-}
+	SHARED_PARKED = 0,			/* no process; the worker sleeps */
+	SHARED_STARTING,			/* a backend, which writes the first tick */
+	SHARED_TICKING				/* the worker */
+} SharedState;
 
-uint64
-ticker_period_ns(void)
+typedef struct SharedTicker
 {
-	return running ? ticker->period_ns : fast_tick_period_ns();
-}
-
-void
-ticker_note_period(FastQuery *query)
-{
-	query->period_ns = (double) ticker_period_ns();
-	query->max_period_ns = Max(query->max_period_ns, query->period_ns);
-}
-
-static bool
-uses_worker(void)
-{
-	return ticker != &thread_ticker;
-}
-
-/* Returns why the session cannot use the worker's clock, or NULL. */
-static const char *
-refusal(void)
-{
-	return ticker_shared_refusal(fast_tick_period_ns(), fast_tsc_readable());
-}
-
-bool
-ticker_ready(void)
-{
-	if (fast_ticker == TICKER_WORKER && refusal() == NULL)
-		return true;
-	errno = 0;
-	return fast_ticker != TICKER_NONE && ticker_thread_ready();
-}
-
-/* Starts the ticks of the worker, or else of the thread.  Returns false if that fails. */
-static bool
-start(void)
-{
-	uint64		period_ns = fast_tick_period_ns();
-	bool		with_tsc = fast_tsc_readable();
-
-	if (fast_ticker == TICKER_NONE)
-		return false;
-	fallback = NULL;
-	if (fast_ticker == TICKER_WORKER)
+	/* Backends read this cache line for each call of a node. */
+	union
 	{
-		fallback = ticker_shared_start(period_ns, with_tsc);
-		if (fallback == NULL)
-		{
-			ticker = &shared_ticker->ticker;
-			return true;
-		}
-	}
-	ticker = &thread_ticker;
-	return ticker_thread_start(period_ns, with_tsc);
-}
+		Ticker		ticker;
+		char		padding[PG_CACHE_LINE_SIZE];
+	};
+	pg_atomic_uint32 state;		/* SharedState */
+	pg_atomic_uint32 users;		/* backends that need ticks */
+	Latch	   *volatile latch; /* wakes the worker; NULL: there is none */
+} SharedTicker;
 
-bool
-ticker_start(void)
-{
-	if (!running)
-	{
-		running = start();
-		stopped_before_ns = ticker->stopped_ns;
-		return running;
-	}
-	/* The counter can have become usable since the outer statement started. */
-	if (ticker->with_tsc || !fast_tsc_readable())
-		return true;
-	/* The rate does not change during a run, because the outer query relies on it. */
-	return !uses_worker() && ticker_thread_start(ticker->period_ns, true);
-}
+static Ticker thread_ticker;
+const Ticker *pft_ticks = &thread_ticker;
 
-uint64
-ticker_mark(void)
+/* NULL if the library is not in shared_preload_libraries */
+static SharedTicker *shared = NULL;
+static bool worker_registered = false;	/* when the server started */
+
+static bool running = false;	/* a query of this session needs the ticks */
+static uint64 stopped_before_ns;	/* pft_ticks->stopped_ns when the ticks started */
+static bool is_user = false;	/* this backend is in `users` */
+
+/* The thread.  Up to random_state, the mutex protects these, and thread_ticker. */
+static pthread_mutex_t mutex;
+static pthread_cond_t changed;
+static bool ticking = false;	/* a query needs the ticks */
+static bool parked = true;		/* the thread waits for a query */
+static bool has_thread = false;
+static uint64 linger_ns;		/* ticks continue until then without a query */
+static pg_prng_state random_state;
+static uint64 retry_ns = 0;		/* no attempt to create the thread until then */
+static int	create_error;		/* errno of the last attempt */
+
+extern PGDLLEXPORT void pg_fast_timing_ticker(Datum unused);
+
+/* Returns the mean time between ticks that pg_fast_timing.sample_rate requests. */
+static uint64
+wanted_period_ns(void)
 {
-	return running ? ticker->stopped_ns : MARK_BEFORE_TICKS;
+	return 1000000000 / (pft_sample_rate > 0 ? pft_sample_rate : DEFAULT_RATE);
 }
 
 /*
- * On a busy machine the worker or the thread may not run until the backend sleeps.  A
- * late tick in a long run does no harm.  But a tick that is overdue at the end of the
- * run is lost, and so is the time that it would have accounted for.
+ * Returns a random interval around the period.  Regular ticks could coincide with
+ * a rhythm of the query, and then always fall into the same node.
+ */
+static uint64
+random_interval(const Ticker *self, pg_prng_state *random)
+{
+	return self->period_ns / 2 + pg_prng_uint64_range(random, 0, self->period_ns);
+}
+
+/*
+ * Starts in the middle of an interval, as if the ticks had always been running.
+ * An observer arriving at random is more likely to land in a long interval, and
+ * lands at a random point of it.  Otherwise the first tick would account for too
+ * much or too little time on average, which matters for a short query.
+ */
+static void
+first_tick(Ticker *self, pg_prng_state *random)
+{
+	uint64		now = system_now();
+	uint64		interval;
+	uint64		left;
+
+	do
+		interval = random_interval(self, random);
+	while (pg_prng_uint64_range(random, 0, self->period_ns * 3 / 2) > interval);
+	left = pg_prng_uint64_range(random, 0, interval);
+	self->last_ns = now - (interval - left);
+	self->next_ns = now + left;
+}
+
+static uint64
+overdue_ns(const Ticker *self, uint64 now)
+{
+	uint64		next_ns = self->next_ns;
+
+	return now > next_ns ? now - next_ns : 0;
+}
+
+/* Returns whether a tick is so late that the ticker was stopped. */
+static bool
+was_stopped(const Ticker *self, uint64 now)
+{
+	return overdue_ns(self, now) > LATE_NS + LATE_PERIODS * self->period_ns;
+}
+
+/* Writes a tick that is due, and chooses the time of the next one. */
+static void
+tick(Ticker *self, uint64 now, pg_prng_state *random)
+{
+	if (was_stopped(self, now))
+		self->stopped_ns += now - self->last_ns;
+	self->last_ns = now;
+	self->next_ns = now + random_interval(self, random);
+}
+
+/* Without this, a sleep takes 50 us longer. */
+static void
+sleep_precisely(void)
+{
+#if defined(__linux__)
+	prctl(PR_SET_TIMERSLACK, 1UL);
+#endif
+}
+
+/*
+ * The background worker
+ */
+
+Size
+pft_ticker_size(void)
+{
+	return sizeof(SharedTicker);
+}
+
+/* Called while no backend runs, also after a crash. */
+void
+pft_ticker_attach(void *memory, bool found)
+{
+	shared = memory;
+	if (found)
+		return;
+	memset(shared, 0, sizeof(*shared));
+	pg_atomic_init_u32(&shared->state, SHARED_PARKED);
+	pg_atomic_init_u32(&shared->users, 0);
+}
+
+/* Registers the worker, if the postmaster loads the library.  Called after the settings are defined. */
+void
+pft_ticker_init(void)
+{
+	BackgroundWorker worker = {0};
+
+	if (!process_shared_preload_libraries_in_progress || pft_ticker != TICKER_WORKER)
+		return;
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+	worker.bgw_start_time = BgWorkerStart_PostmasterStart;
+	worker.bgw_restart_time = RESTART_SECONDS;
+	snprintf(worker.bgw_name, sizeof(worker.bgw_name), "pg_fast_timing ticker");
+	snprintf(worker.bgw_type, sizeof(worker.bgw_type), "pg_fast_timing ticker");
+	snprintf(worker.bgw_library_name, sizeof(worker.bgw_library_name), "pg_fast_timing");
+	snprintf(worker.bgw_function_name, sizeof(worker.bgw_function_name), "pg_fast_timing_ticker");
+	/* Logs a message if max_worker_processes is too small. */
+	RegisterBackgroundWorker(&worker);
+	worker_registered = true;
+}
+
+static void
+retire(int code, Datum unused)
+{
+	shared->latch = NULL;
+}
+
+static void
+handle_signals(void)
+{
+	CHECK_FOR_INTERRUPTS();
+	/* With the exit status 0 the postmaster would not restart the worker. */
+	if (ShutdownRequestPending || !PostmasterIsAlive())
+		proc_exit(1);
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+		shared->ticker.period_ns = wanted_period_ns();
+	}
+}
+
+/* Sleeps until `ns` at the latest. */
+static void
+sleep_until(uint64 now, uint64 ns)
+{
+	uint64		left = ns - now;
+
+	if (left > MAX_SLEEP_NS)
+		WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+				  (long) ((left - MAX_SLEEP_NS) / 1000000 + 1), PG_WAIT_EXTENSION);
+	else
+	{
+		struct timespec interval = {0, (long) left};
+
+		nanosleep(&interval, NULL);
+	}
+}
+
+/* Changes the state before a sleep.  If a backend that still saw the ticks needs them, it tries to take the state back. */
+static void
+park(void)
+{
+	uint32		state = SHARED_TICKING;
+
+	pg_atomic_compare_exchange_u32(&shared->state, &state, SHARED_PARKED);
+	if (pg_atomic_read_u32(&shared->users) == 0)
+		return;
+	state = SHARED_PARKED;
+	pg_atomic_compare_exchange_u32(&shared->state, &state, SHARED_TICKING);
+}
+
+/* Ticks while a backend needs it, and LINGER_NS longer.  Writes the clock only if the state says so. */
+static void
+tick_or_sleep(uint64 *until_ns)
+{
+	uint64		now = system_now();
+	uint64		next_ns = shared->ticker.next_ns;
+
+	if (pg_atomic_read_u32(&shared->state) != SHARED_TICKING)
+	{
+		WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH, -1, PG_WAIT_EXTENSION);
+		*until_ns = system_now() + LINGER_NS;
+		return;
+	}
+	if (pg_atomic_read_u32(&shared->users) > 0)
+		*until_ns = now + LINGER_NS;
+	if (now >= *until_ns)
+		park();
+	else if (now < next_ns)
+		sleep_until(now, next_ns);
+	else
+		tick(&shared->ticker, now, &random_state);
+}
+
+/* The worker's main function. */
+void
+pg_fast_timing_ticker(Datum unused)
+{
+	uint64		until_ns = 0;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	BackgroundWorkerUnblockSignals();
+	sleep_precisely();
+	pg_prng_seed(&random_state, system_now());
+
+	shared->ticker.period_ns = wanted_period_ns();
+	before_shmem_exit(retire, 0);
+	/* Backends set the latch from now on.  The state is read later. */
+	shared->latch = MyLatch;
+	pg_memory_barrier();
+	for (;;)
+	{
+		ResetLatch(MyLatch);
+		handle_signals();
+		tick_or_sleep(&until_ns);
+	}
+}
+
+/* Returns why this session cannot use the worker's clock, or NULL. */
+static const char *
+refusal(void)
+{
+	uint64		period_ns = wanted_period_ns();
+
+	if (shared == NULL)
+		return "the library is not in shared_preload_libraries";
+	if (!worker_registered)
+		return "pg_fast_timing.ticker had another value when the server started";
+	if (shared->latch == NULL)
+		return "the background worker is not running; max_worker_processes may be too small";
+	if (shared->ticker.period_ns != period_ns)
+		return "the background worker has another sample_rate than this session";
+	if (pg_atomic_read_u32(&shared->state) == SHARED_TICKING &&
+		overdue_ns(&shared->ticker, system_now()) > DEAD_NS + DEAD_PERIODS * period_ns)
+		return "the background worker does not tick";
+	return NULL;
+}
+
+static void
+leave_worker(void)
+{
+	is_user = false;
+	pg_atomic_fetch_sub_u32(&shared->users, 1);
+}
+
+/*
+ * Called when the backend exits, also after a FATAL error.  A crash resets the
+ * shared memory.  A child process of the backend is not a user.
+ */
+static void
+forget_user(int code, Datum unused)
+{
+	if (is_user && MyProcPid == (int) getpid())
+		leave_worker();
+}
+
+/* Writes the first tick, and wakes the worker. */
+static void
+wake_worker(void)
+{
+	Latch	   *latch;
+
+	first_tick(&shared->ticker, &pg_global_prng_state);
+	/* The worker stores its latch before it reads the state. */
+	pg_atomic_exchange_u32(&shared->state, SHARED_TICKING);
+	latch = shared->latch;
+	if (latch != NULL)
+		SetLatch(latch);
+}
+
+/* Starts to use the worker's clock.  Returns false if that is not possible. */
+static bool
+use_worker(void)
+{
+	static bool registered = false;
+
+	if (refusal() != NULL)
+		return false;
+	if (!registered)
+		on_shmem_exit(forget_user, 0);
+	registered = true;
+	pg_atomic_fetch_add_u32(&shared->users, 1);
+	is_user = true;
+	for (int i = 0; i < MAX_READS; i++)
+	{
+		uint32		state = SHARED_PARKED;
+
+		if (pg_atomic_compare_exchange_u32(&shared->state, &state, SHARED_STARTING))
+		{
+			wake_worker();
+			return true;
+		}
+		if (state == SHARED_TICKING)
+			return true;
+	}
+	leave_worker();
+	return false;
+}
+
+/*
+ * The thread
+ */
+
+static void
+wait_until(uint64 ns)
+{
+#if defined(__APPLE__)
+	uint64		now = system_now();
+	struct timespec left = {(ns - now) / 1000000000, (ns - now) % 1000000000};
+
+	if (now < ns)
+		pthread_cond_timedwait_relative_np(&changed, &mutex, &left);
+#else
+	struct timespec due = {ns / 1000000000, ns % 1000000000};
+
+	pthread_cond_timedwait(&changed, &mutex, &due);
+#endif
+}
+
+/* The thread's function.  It calls no server function that can fail or raise an error. */
+static void *
+tick_until_idle(void *unused)
+{
+#if defined(__linux__)
+	prctl(PR_SET_NAME, THREAD_NAME);
+#elif defined(__APPLE__)
+	pthread_setname_np(THREAD_NAME);
+#endif
+	sleep_precisely();
+	pthread_mutex_lock(&mutex);
+	for (;;)
+	{
+		uint64		now = system_now();
+
+		if (!ticking && now >= linger_ns)
+		{
+			parked = true;
+			if (now >= linger_ns + TICKER_IDLE_NS)
+				break;
+			wait_until(linger_ns + TICKER_IDLE_NS);
+		}
+		else if (now < thread_ticker.next_ns)
+			wait_until(thread_ticker.next_ns);
+		else
+			tick(&thread_ticker, now, &random_state);
+	}
+	has_thread = false;
+	pthread_mutex_unlock(&mutex);
+	return NULL;
+}
+
+/* Also called after a fork: the child has no thread, and the mutex can be locked. */
+static void
+init_thread_state(void)
+{
+	pthread_condattr_t attributes;
+
+	pthread_mutex_init(&mutex, NULL);
+	pthread_condattr_init(&attributes);
+#if !defined(__APPLE__)
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+#endif
+	pthread_cond_init(&changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	has_thread = ticking = false;
+	parked = true;
+}
+
+/* Creates a thread that receives no signal of the server.  Returns 0 or an error number. */
+static int
+create_thread(void)
+{
+	pthread_attr_t attributes;
+	pthread_t	thread;
+	sigset_t	all;
+	sigset_t	old;
+	int			error = pthread_attr_init(&attributes);
+
+	if (error != 0)
+		return error;
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attributes, Max(64 * 1024, PTHREAD_STACK_MIN));
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(&thread, &attributes, tick_until_idle, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attributes);
+	return error;
+}
+
+/* Starts the ticks of the thread, and the thread if it does not exist.  Returns false if that fails. */
+static bool
+use_thread(void)
+{
+	static bool initialized = false;
+	uint64		now = system_now();
+	uint64		period_ns = wanted_period_ns();
+
+	if (!initialized)
+	{
+		init_thread_state();
+		pthread_atfork(NULL, NULL, init_thread_state);
+		initialized = true;
+	}
+	pthread_mutex_lock(&mutex);
+	if (!has_thread && now >= retry_ns)
+	{
+		pg_prng_seed(&random_state, now);
+		linger_ns = now;
+		create_error = create_thread();
+		has_thread = create_error == 0;
+		retry_ns = has_thread ? 0 : now + RETRY_NS;
+	}
+	ticking = has_thread;
+	if (ticking && (parked || thread_ticker.period_ns != period_ns))
+	{
+		thread_ticker.period_ns = period_ns;
+		first_tick(&thread_ticker, &random_state);
+		parked = false;
+		pthread_cond_signal(&changed);
+	}
+	pthread_mutex_unlock(&mutex);
+	return ticking;
+}
+
+static void
+leave_thread(void)
+{
+	uint64		now = system_now();
+
+	pthread_mutex_lock(&mutex);
+	ticking = false;
+	linger_ns = now + LINGER_NS;
+	pthread_mutex_unlock(&mutex);
+}
+
+/*
+ * The clock of this session
+ */
+
+/* Returns the mean time between ticks. */
+uint64
+pft_ticker_period_ns(void)
+{
+	return running ? pft_ticks->period_ns : wanted_period_ns();
+}
+
+/* Stores the mean time between ticks in a query. */
+void
+pft_ticker_note_period(FastQuery *query)
+{
+	query->period_ns = (double) pft_ticker_period_ns();
+	query->max_period_ns = Max(query->max_period_ns, query->period_ns);
+}
+
+/* Starts the ticks, if they are stopped.  Returns false if that fails. */
+bool
+pft_ticker_start(void)
+{
+	if (running)
+		return true;
+	if (pft_ticker == TICKER_NONE)
+		return false;
+	if (pft_ticker == TICKER_WORKER && use_worker())
+		pft_ticks = &shared->ticker;
+	else
+	{
+		pft_ticks = &thread_ticker;
+		if (!use_thread())
+			return false;
+	}
+	running = true;
+	stopped_before_ns = pft_ticks->stopped_ns;
+	return true;
+}
+
+/* Stops the ticks. */
+void
+pft_ticker_stop(void)
+{
+	if (!running)
+		return;
+	if (pft_ticks != &thread_ticker)
+		leave_worker();
+	else
+		leave_thread();
+	running = false;
+}
+
+/* Returns a mark for pft_ticker_loss(), at the start of a run. */
+uint64
+pft_ticker_mark(void)
+{
+	return running ? pft_ticks->stopped_ns : MARK_BEFORE_TICKS;
+}
+
+/*
+ * Returns the time for which ticks are missing since the mark, before the ticks
+ * are stopped.
+ *
+ * On a busy machine the worker or the thread may not run until the backend sleeps.
+ * A late tick in a long run does no harm.  But a tick that is overdue at the end
+ * of the run is lost, and so is the time that it would have accounted for.
  */
 TickerLoss
-ticker_loss(uint64 mark)
+pft_ticker_loss(uint64 mark)
 {
 	TickerLoss	loss = {0, 0};
 	uint64		now;
-	uint64		overdue_ns;
 	uint64		last_ns;
 
 	/* Most runs need no ticks, and reading a slow clock takes a microsecond. */
 	if (!running)
 		return loss;
-	loss.stopped_ns = ticker->stopped_ns - (mark == MARK_BEFORE_TICKS ? stopped_before_ns : mark);
+	loss.stopped_ns = pft_ticks->stopped_ns - (mark == MARK_BEFORE_TICKS ? stopped_before_ns : mark);
 	now = system_now();
-	overdue_ns = tick_overdue_ns(ticker, now);
 	/* A tick can come between these reads. */
-	last_ns = Min(ticker->last_ns, now);
-	if (tick_was_stopped(ticker, overdue_ns))
+	last_ns = Min(pft_ticks->last_ns, now);
+	if (was_stopped(pft_ticks, now))
 		loss.stopped_ns += now - last_ns;
-	else if (overdue_ns > 0)
+	else if (overdue_ns(pft_ticks, now) > 0)
 		loss.lost_ns = now - last_ns;
 	return loss;
 }
 
-void
-ticker_stop(void)
-{
-	if (!running)
-		return;
-	if (uses_worker())
-		ticker_shared_stop();
-	else
-		ticker_thread_stop();
-	running = false;
-}
-
-/* Returns what a statement would use that started now. */
-static TickerKind
-next_ticker(const char **reason)
-{
-	int			error;
-
-	*reason = NULL;
-	if (fast_ticker == TICKER_NONE)
-		return TICKER_NONE;
-	if (fast_ticker == TICKER_WORKER)
-	{
-		*reason = refusal();
-		if (*reason == NULL)
-			return TICKER_WORKER;
-	}
-	error = ticker_thread_error();
-	if (error == 0)
-		return TICKER_THREAD;
-	*reason = psprintf("could not create a thread: %s", strerror(error));
-	return TICKER_NONE;
-}
-
+/*
+ * Returns what a statement would use that started now.  `reason` is NULL, or why
+ * that is not what the setting requests.
+ */
 TickerKind
-ticker_now(const char **reason)
+pft_ticker_now(const char **reason)
 {
-	TickerKind	next = next_ticker(reason);
-
-	if (!running)
-		return next;
-	*reason = fallback;
-	return uses_worker() ? TICKER_WORKER : TICKER_THREAD;
+	*reason = NULL;
+	if (pft_ticker == TICKER_NONE)
+		return TICKER_NONE;
+	if (pft_ticker == TICKER_WORKER && (*reason = refusal()) == NULL)
+		return TICKER_WORKER;
+	if (retry_ns == 0 || system_now() >= retry_ns)
+		return TICKER_THREAD;
+	*reason = psprintf("could not create a thread: %s", strerror(create_error));
+	return TICKER_NONE;
 }

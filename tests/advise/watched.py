@@ -102,7 +102,7 @@ def compare_events(events):
 
 
 def compare(path, server, monitor):
-    """Compares the metrics with advise and with pg_fast_timing_info()."""
+    """Compares the metrics with advise and with pg_stat_fast_timing."""
     command = [path, "advise", "-h", server.socket_dir, "-p", str(server.port), "-U", "postgres", "-d", "postgres"]
     advise = json.loads(subprocess.run([*command, "--window", "2", "--format", "json"], capture_output=True, text=True).stdout)
     metrics = monitor.metrics()
@@ -117,6 +117,6 @@ def compare(path, server, monitor):
     name = "pg_timing_fast_timing_statements_total"
 
     def counted():
-        return int(server.psql("SELECT statements FROM pg_fast_timing_info()"))
+        return int(server.psql("SELECT statements FROM pg_stat_fast_timing"))
 
-    monitor.wait(lambda: monitor.metrics().get((name, ())) == counted() >= 1, f"{name} as in pg_fast_timing_info()")
+    monitor.wait(lambda: monitor.metrics().get((name, ())) == counted() >= 1, f"{name} as in pg_stat_fast_timing")

@@ -19,7 +19,7 @@ if __name__ == "__main__":
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from extension import CHECK, SOURCE, fallbacks, faulty, statements, suites, survive, ticker
+from extension import SOURCE, fallbacks, faulty, statements, suites, survive, ticker
 from extension.sources import source
 from outcome import on_each
 from servers import CACHE, Installation, build, debian
@@ -35,7 +35,7 @@ FOLDERS = (".", "contrib/auto_explain", "contrib/pg_stat_statements", "contrib/p
 
 
 def builds(installation):
-    build(SOURCE, installation, CHECK)
+    build(SOURCE, installation)
     return []
 
 

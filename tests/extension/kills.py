@@ -24,14 +24,14 @@ if __name__ == "__main__":
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from extension import CHECK, IMPOSSIBLE, METHODS, SOURCE
+from extension import HERE, IMPOSSIBLE, METHODS, SOURCE
 from extension.survive import IGNORE_ERRORS
 from extension.ticker import plans, until_asleep
 from outcome import on_each, until
 from servers import Failed, Server, build
 
 SETTINGS = {
-    "shared_preload_libraries": "pg_fast_timing,auto_explain", "auto_explain.log_analyze": True, "auto_explain.log_min_duration": 0,
+    "shared_preload_libraries": "times,pg_fast_timing,auto_explain", "auto_explain.log_analyze": True, "auto_explain.log_min_duration": 0,
     "pg_fast_timing.count_calls": "all", "parallel_setup_cost": 0, "parallel_tuple_cost": 0, "min_parallel_table_scan_size": 0,
     "autovacuum": False, "jit": False, "shared_buffers": "128MB",
 }  # fmt: skip
@@ -132,7 +132,8 @@ def answers(server):
 
 def check(installation, seconds=600):
     """Yields complaints."""
-    build(SOURCE, installation, CHECK)
+    build(SOURCE, installation)
+    build(HERE / "other", installation)
     found, counts, stop = [], Counter(), threading.Event()
     try:
         with Server(installation, SETTINGS) as server:

@@ -28,7 +28,8 @@ def check(installation):
                     title = f"{' before '.join(order)}, other at the {at}, {method}"
                     yield from (f"{title}: {what}" for what in with_other(server, order, at, calls, method))
             for method in ALL_METHODS:
-                yield from (f"{' before '.join(order)}, other memory, {method}: {what}" for what in other_memory(server, order, method))
+                for at in ("memory", "during"):
+                    yield from (f"{' before '.join(order)}, other {at}, {method}: {what}" for what in other_memory(server, order, at, method))
         for method in ALL_METHODS:
             yield from (f"custom scan, {method}: {what}" for what in custom_scan(server, method))
             for id in STRANGE_IDS:
@@ -85,12 +86,12 @@ def replaced_later(server, order, at, method):
         yield f"{plan['Actual Rows']} of 3000 rows: {said}"
 
 
-def other_memory(server, order, method):
-    """The memory of another extension's instrumentation is not read."""
+def other_memory(server, order, at, method):
+    """The memory of another extension's instrumentation is not read, also if it replaces ours during the statement."""
     root = explained(
         server.psql(
             "".join(f"LOAD '{library}';" for library in order)
-            + f"SET other.at = memory; SET pg_fast_timing.method = {method};"
+            + f"SET other.at = {at}; SET pg_fast_timing.method = {method};"
             "EXPLAIN (ANALYZE, FORMAT JSON) SELECT count(*) FROM t"
         )
     )["Plan"]

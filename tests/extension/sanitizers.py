@@ -25,7 +25,7 @@ from servers.installation import RECIPES, separate
 
 MAJORS = (18,)
 # Each time, exact while that is cheap, by ticks of a thread, and only counts: together they run all of the executor's wrappers.
-METHODS = ("tsc", "auto", "sampling/thread", "count")
+METHODS = ("tsc", "auto", "auto/thread", "count")
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Runs PostgreSQL's regression and isolation tests with each statement timed. The results must not change.
 
-    python3 tests/extension/suites.py [--methods tsc,sampling,auto,count] [MAJOR...]
+    python3 tests/extension/suites.py [--methods tsc,auto,count] [MAJOR...]
 
-A method can name its ticker: sampling/worker, auto/thread, auto/none. With sampling/load or auto/load, not the server but
-each session loads the libraries, so that there is no worker.
+A method can name its ticker: auto/worker, auto/thread, auto/none. With auto/load, not the server but each session loads the
+libraries, so that there is no worker.
 
 auto_explain requests times, buffers and WAL of every statement, also of nested statements. A test's output must be the same
 as with the method off, on the same server. It may differ from PostgreSQL's expected output because of auto_explain or the
@@ -29,7 +29,7 @@ if __name__ == "__main__":
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from extension import CHECK, IMPOSSIBLE, METHODS, SOURCE
+from extension import HERE, IMPOSSIBLE, METHODS, SOURCE
 from extension.sources import Tests, tests_for
 from servers import MAJORS, Failed, Installation, Missing, Server, build, install
 from servers.commands import first_cause, output
@@ -57,13 +57,13 @@ COUNT = "count"
 COUNT_SETTINGS = {"pg_fast_timing.method": "auto", "pg_fast_timing.count_calls": "all", "auto_explain.log_timing": False}
 
 # The order of the libraries determines the order of their hooks. With one method, the order is reversed.
-LIBRARIES = ("pg_fast_timing", "auto_explain")
+LIBRARIES = ("pg_fast_timing", "auto_explain", "times")
 REVERSED = "auto"
 
 # In place of a ticker: each session loads the libraries.
 LOAD = "load"
 # Without a ticker it is the worker.
-ALL = (*METHODS, "auto/thread", "sampling/load", "auto/none", COUNT)
+ALL = (*METHODS, "auto/thread", "auto/load", "auto/none", COUNT)
 
 # pg_regress runs this many connections at the same time.
 CONNECTIONS = 4
@@ -114,7 +114,8 @@ class Outcome:
 def outcomes(installation, methods=ALL):
     """Yields the outcome of each suite and method, first with the method off. Raises Missing or Failed."""
     tests = tests_for(installation.major)
-    build(SOURCE, installation, CHECK)
+    build(SOURCE, installation)
+    build(HERE / "other", installation)
     with tempfile.TemporaryDirectory() as libraries:
         tests.build_libraries(installation, Path(libraries))
         for suite in SUITES:
@@ -246,8 +247,8 @@ def compare(outcome, reference):
 
 
 # The marks of estimates in EXPLAIN: a separate row in text, or a property in XML, YAML or JSON.
-ROW = re.compile(r"\s*(Timing: estimated from|Fast Timing: times of) ")
-PROPERTY = re.compile(r"""\s*(<Fast-Timing>|"?Fast Timing"?: "|<Timing>estimated|"?Timing"?: "estimated|<Timing-(Samples|Error)>|"?Timing (Samples|Error)"?: )""")
+ROW = re.compile(r"\s*(Timing: (estimated from|none,)|Fast Timing: .*plan nodes) ")
+PROPERTY = re.compile(r"""\s*(<Fast-Timing>|"?Fast Timing"?: "|<Timing>(estimated|none)|"?Timing"?: "(estimated|none)|<Timing-(Samples|Error)>|"?Timing (Samples|Error)"?: )""")
 
 
 def without_marks(text):

@@ -63,7 +63,7 @@ def cursors(server):
 
 def method_changes(server):
     """A new method applies from the next statement on, also while a cursor is open."""
-    changes = [f"SET pg_fast_timing.method = {method}; FETCH 2000 FROM c;" for method in ["tsc", "sampling", "off", "auto"]]
+    changes = [f"SET pg_fast_timing.method = {method}; FETCH 2000 FROM c;" for method in ["tsc", "auto", "off", "auto"]]
     yield from same_as_off(server, "the method changes", "BEGIN; DECLARE c CURSOR FOR SELECT i FROM t ORDER BY i;", *changes, "COMMIT;", AGAIN)
 
 
@@ -155,7 +155,7 @@ def worker_dies(server):
         server.installation.command("psql", "-X", "-q"), env=server.env_inside, stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
-    busy.stdin.write(session("sampling", "SELECT count(*) FROM t a JOIN t b ON a.k = b.k;"))
+    busy.stdin.write(session("auto", "SELECT count(*) FROM t a JOIN t b ON a.k = b.k;"))
     busy.stdin.close()
     try:
         os.kill(int(until(lambda: server.psql(worker).strip(), "a parallel worker runs")), signal.SIGKILL)
@@ -192,7 +192,7 @@ def crashes(server, expected=0):
     found = re.findall(r"terminated by signal.*|PANIC:.*|TRAP:.*", log)
     if len(found) > expected:
         yield f"the server's log: {found}"
-    # Only a build for tests writes these.
+    # Only the library other/times.c writes these.
     if impossible := IMPOSSIBLE.findall(log):
         yield f"the server's log: {impossible[:6]}"
 
@@ -202,7 +202,7 @@ def load_orders(installation):
         settings = SETTINGS | {"shared_preload_libraries": libraries, "auto_explain.log_min_duration": 0, "auto_explain.log_analyze": True}
         with Server(installation, settings) as server:
             server.psql(TABLES)
-            rows = server.psql("SET pg_fast_timing.method = sampling; " + AGAIN).strip()
+            rows = server.psql("SET pg_fast_timing.method = auto; " + AGAIN).strip()
             if rows != "200000|9900000":
                 yield f"{libraries}: {rows}"
             if "loops=1" not in server.log.read_text():

@@ -1,4 +1,7 @@
-"""Tests of the background worker that ticks for all sessions: it exists once, and ticks only while a session needs it."""
+"""Tests of the background worker that ticks for all sessions: it exists once, and ticks only while a session needs it.
+
+The extension is built so that all times are estimates.
+"""
 
 import json
 import os
@@ -9,10 +12,10 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from extension import AUTO_EXPLAIN, TIMED_CURSOR
+from extension import AUTO_EXPLAIN, ESTIMATES, SOURCE, TIMED_CURSOR
 from extension.survive import IGNORE_ERRORS, crashes
 from outcome import until
-from servers import Failed, Server
+from servers import Failed, Server, build
 
 LIBRARY = "pg_fast_timing"
 SETTINGS = {
@@ -33,8 +36,8 @@ SLOW = f"EXPLAIN (ANALYZE, FORMAT JSON) {SLEEPS};"
 LIMIT_MS = 20_000
 
 
-def using(method="sampling", ticker="worker"):
-    return f"LOAD '{LIBRARY}'; SET pg_fast_timing.method = {method}; SET pg_fast_timing.ticker = {ticker};"
+def using(ticker="worker"):
+    return f"LOAD '{LIBRARY}'; SET pg_fast_timing.ticker = {ticker};"
 
 
 def workers(server):
@@ -141,11 +144,10 @@ WORKER = ("worker", "")
 def one_worker(server):
     if len(workers(server)) != 1:
         yield f"workers: {workers(server)}"
-    for method in ("sampling", "auto"):
-        said = server.psql(f"{using(method)} {MANY} {INFO} {THREADS}")
-        yield from expected(said, WORKER)
-        if "threads|1" not in said or not infos(said)[0]["last_samples"]:
-            yield f"{method}: a backend that uses the worker: {said}"
+    said = server.psql(f"{using()} {MANY} {INFO} {THREADS}")
+    yield from expected(said, WORKER)
+    if "threads|1" not in said or not infos(said)[0]["last_samples"]:
+        yield f"a backend that uses the worker: {said}"
 
 
 def idle(server):
@@ -157,14 +159,13 @@ def idle(server):
 def ticks(server):
     """The worker ticks only while a session needs it. In a cursor, that is only during FETCH."""
     pid = worker(server)
-    for method in ("sampling", "auto"):
-        before = wakeups(pid)
-        said = server.psql(f"{using(method)} {SLOW} {INFO}")
-        yield from wrong_times(said)
-        # In auto the ticks begin with the first estimate. Half of the ticks may be missing on a busy machine.
-        if wakeups(pid) - before < SLEEP_MS * 0.3:
-            yield f"{method}: {wakeups(pid) - before} ticks in {SLEEP_MS} ms"
-        yield from until_asleep(server, "after a query")
+    before = wakeups(pid)
+    said = server.psql(f"{using()} {SLOW} {INFO}")
+    yield from wrong_times(said)
+    # Half of the ticks may be missing on a busy machine.
+    if wakeups(pid) - before < SLEEP_MS * 0.3:
+        yield f"{wakeups(pid) - before} ticks in {SLEEP_MS} ms"
+    yield from until_asleep(server, "after a query")
     cursor = TIMED_CURSOR.format("SELECT pg_sleep(0.1) FROM generate_series(1, 3)")
     with running(server, f"{using()} {cursor}; FETCH 1 FROM c; SELECT pg_sleep(0.1) FROM generate_series(1, 30)"):
         yield from until_asleep(server, "with an open cursor")
@@ -249,9 +250,19 @@ def standby(server):
     yield from until_asleep(server, "on a standby")
 
 
+@contextmanager
+def only_estimates(installation):
+    """Builds the extension so that exact times have no budget."""
+    build(SOURCE, installation, ESTIMATES)
+    try:
+        yield
+    finally:
+        build(SOURCE, installation)
+
+
 def check(installation):
     """Yields complaints."""
-    with Server(installation, SETTINGS) as server:
+    with only_estimates(installation), Server(installation, SETTINGS) as server:
         server.psql(TABLES)
         for scenario in (one_worker, idle, ticks, demand, many_sessions, privileges):
             yield from (f"{scenario.__name__}: {what}" for what in scenario(server))

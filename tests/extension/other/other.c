@@ -11,6 +11,8 @@
  *
  * other.at = later: it does this before each run of a query that has already run,
  * as between two FETCHes of a cursor.
+ *
+ * other.at = during: it does this at the innermost node, before its call 1000.
  */
 #include "postgres.h"
 
@@ -34,12 +36,16 @@ static bool permanent;
 static bool first;
 static ExecProcNodeMtd wrapped;
 
+static void replace_instrumentation(PlanState *node);
+
 static TupleTableSlot *
 counted(PlanState *node)
 {
 	TupleTableSlot *slot;
 
 	calls++;
+	if (strcmp(at, "during") == 0 && calls == 1000)
+		replace_instrumentation(node);
 	if (permanent && !first)
 		return wrapped(node);
 	first = false;
@@ -61,7 +67,7 @@ replace_instrumentation(PlanState *node)
 	if (memory == MAP_FAILED || mprotect(memory + page, space, PROT_READ | PROT_WRITE) != 0)
 		elog(ERROR, "no memory: %m");
 	/* Code that expects a larger struct reaches the memory after it. */
-	memory += page + (strcmp(at, "later") == 0 ? space - size : 0);
+	memory += page + (strcmp(at, "memory") != 0 ? space - size : 0);
 	memcpy(memory, node->instrument, size);
 	node->instrument = (void *) memory;
 }
@@ -83,7 +89,7 @@ other_ExecutorStart(QueryDesc *queryDesc, int eflags)
 		replace_instrumentation(node);
 		return;
 	}
-	permanent = strcmp(at, "leaf") == 0;
+	permanent = strcmp(at, "leaf") == 0 || strcmp(at, "during") == 0;
 	while (permanent && outerPlanState(node) != NULL)
 		node = outerPlanState(node);
 	calls = 0;
@@ -123,7 +129,7 @@ other_calls(PG_FUNCTION_ARGS)
 void
 _PG_init(void)
 {
-	DefineCustomStringVariable("other.at", "Node to wrap: root or leaf; or what to replace: memory or later.", NULL, &at, "", PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomStringVariable("other.at", "Node to wrap: root or leaf; or what to replace: memory, later or during.", NULL, &at, "", PGC_USERSET, 0, NULL, NULL, NULL);
 	prev_ExecutorStart = ExecutorStart_hook;
 	ExecutorStart_hook = other_ExecutorStart;
 	prev_ExecutorRun = ExecutorRun_hook;

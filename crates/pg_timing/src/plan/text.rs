@@ -336,7 +336,7 @@ fn read_property(explained: &mut Explained, name: &str, value: &str, is_total: b
 fn read_node_property(node: &mut Node, name: &str, value: &str) {
     match name {
         "Inner Unique" => node.inner_unique = value == "true",
-        "Timing" => node.is_fast_timed |= ["exact", "estimated"].iter().any(|method| value.starts_with(method)),
+        "Timing" => node.is_fast_timed |= ["exact", "estimated", "none"].iter().any(|method| value.starts_with(method)),
         "Buffers" => node.has_buffers = true,
         "I/O Timings" => node.has_io_times = true,
         "Task Count" => node.hidden_tasks = value.parse().ok(),

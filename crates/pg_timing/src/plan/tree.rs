@@ -44,7 +44,7 @@ pub struct Explained {
 }
 
 impl Explained {
-    /// Returns whether pg_fast_timing timed this plan: with another clock, or by sampling.
+    /// Returns whether pg_fast_timing timed this plan: with another clock, or with estimates.
     pub fn uses_fast_timing(&self) -> bool {
         self.fast_timing.is_some() || self.plan.any(&|node| node.is_fast_timed)
     }

@@ -195,7 +195,7 @@ pub struct ServerReport {
     pub fast_timing: Option<FastTiming>,
 }
 
-/// The figures of `pg_fast_timing_info()`, with the names of its columns.
+/// The figures of `pg_fast_timing_info()` and `pg_stat_fast_timing`, with the names of their columns.
 #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
 pub struct FastTiming {
     pub method: String,

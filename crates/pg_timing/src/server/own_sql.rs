@@ -95,7 +95,8 @@ pub const EXTENSION_OBJECTS: &str = select!(
         AND d.deptype OPERATOR(pg_catalog.=) 'e'
         AND pg_catalog.array_position('{pg_stat_statements,pg_fast_timing}'::pg_catalog.name[], e.extname) IS NOT NULL
         AND pg_catalog.array_position(
-            '{pg_stat_statements,pg_stat_statements_info,pg_fast_timing_info}'::pg_catalog.name[], o.name) IS NOT NULL
+            '{pg_stat_statements,pg_stat_statements_info,pg_fast_timing_info,pg_fast_timing_counters}'::pg_catalog.name[],
+            o.name) IS NOT NULL
     GROUP BY 1, 2"
 );
 
@@ -121,9 +122,9 @@ pub fn as_json(query: &str) -> String {
     format!("SELECT {MARK} pg_catalog.json_agg(q) FROM ({query}) AS q")
 }
 
-/// Returns the query of the rows of a function.
-pub fn rows_of(function: &str) -> String {
-    format!("SELECT {MARK} * FROM {function}()")
+/// Returns the query of pg_fast_timing's clock and counters. The functions are qualified.
+pub fn fast_timing(info: &str, counters: &str) -> String {
+    format!("SELECT {MARK} * FROM {info}() CROSS JOIN {counters}()")
 }
 
 /// Statistics of all databases together.
@@ -191,11 +192,11 @@ pub const TABLES: &str = select!(
 );
 
 /// Returns the query of pg_fast_timing's counters. If only this session has loaded the library, they say nothing about the others,
-/// and `of_server` is 0. `function` is the qualified `pg_fast_timing_info`.
+/// and `of_server` is 0. `function` is the qualified `pg_fast_timing_counters`.
 pub fn counted_calls(function: &str) -> String {
     format!(
         "SELECT {MARK} CASE WHEN scope OPERATOR(pg_catalog.=) 'server' THEN 1 ELSE 0 END AS of_server, node_calls,
-            without_tsc OPERATOR(pg_catalog.+) without_ticks AS failed, EXTRACT(epoch FROM since) AS reset
+            without_tsc AS failed, EXTRACT(epoch FROM since) AS reset
          FROM {function}()"
     )
 }
@@ -271,9 +272,9 @@ mod tests {
             WAL_IO.into(),
             FUNCTION_CALLS.into(),
             TABLES.into(),
-            counted_calls("extension.pg_fast_timing_info"),
+            counted_calls("extension.pg_fast_timing_counters"),
             SESSIONS.into(),
-            as_json(&rows_of("extension.pg_fast_timing_info")),
+            as_json(&fast_timing("extension.pg_fast_timing_info", "extension.pg_fast_timing_counters")),
             explain_timestamps("clock_timestamp", 7),
             generic_plans_of_prepared("pg_timing_statement"),
             count_rows(7),

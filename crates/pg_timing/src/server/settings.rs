@@ -171,7 +171,7 @@ impl Server {
     /// Returns whether pg_fast_timing times plan nodes with a method that stays cheap for many rows. Its method `tsc` reads
     /// the counter for each call, which costs at least a third of the server's own timing.
     pub fn fast_timing(&self) -> bool {
-        self.setting(FAST_TIMING_METHOD).is_some_and(|method| ["auto", "sampling"].contains(&method))
+        self.setting(FAST_TIMING_METHOD).is_some_and(|method| method == "auto")
     }
 }
 
@@ -180,13 +180,16 @@ pub fn set_hint(name: &str, value: &str) -> String {
     format!("run: ALTER SYSTEM SET {name} = {value}; then: SELECT pg_reload_conf()")
 }
 
-/// Returns the figures of `pg_fast_timing_info()`. `None` if the extension is not installed in this database, or not loaded, or
+/// Returns the figures of pg_fast_timing. `None` if the extension is not installed in this database, or not loaded, or
 /// another version with other columns.
 pub fn fast_timing_info(connection: &mut Connection) -> Result<Option<FastTiming>, Error> {
     let mut session = Session::new(connection);
     let server = Server::of(&mut session)?;
-    let Ok(Some(function)) = server.extension_object("pg_fast_timing_info") else { return Ok(None) };
-    Ok(session.objects(&own_sql::rows_of(&function))?.pop())
+    let object = |name| server.extension_object(name).ok().flatten();
+    let Some((info, counters)) = object("pg_fast_timing_info").zip(object("pg_fast_timing_counters")) else {
+        return Ok(None);
+    };
+    Ok(session.objects(&own_sql::fast_timing(&info, &counters))?.pop())
 }
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ pub fn statistics(server: &Server) -> Vec<(&'static str, String)> {
     if let Some((statements, info)) = object("pg_stat_statements").zip(object("pg_stat_statements_info")) {
         parts.push((STATEMENTS, own_sql::statements(&statements, &info)));
     }
-    parts.extend(object("pg_fast_timing_info").map(|function| (COUNTERS, own_sql::counted_calls(&function))));
+    parts.extend(object("pg_fast_timing_counters").map(|function| (COUNTERS, own_sql::counted_calls(&function))));
     // Scans and changed rows.
     parts.push((TABLES, own_sql::TABLES.into()));
     parts

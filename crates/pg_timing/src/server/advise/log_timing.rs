@@ -159,7 +159,7 @@ fn check_settings(server: &Server) -> Result<(), Error> {
     let no_library = || Error::new("pg_fast_timing is not loaded", EXPERIMENT);
     let count_calls = server.setting(COUNT_CALLS).ok_or_else(no_library)?;
     require(
-        server.extension_object("pg_fast_timing_info")?.is_some(),
+        server.extension_object("pg_fast_timing_counters")?.is_some(),
         "this database does not have the extension pg_fast_timing",
         "run in this database: CREATE EXTENSION pg_fast_timing",
     )?;
@@ -242,7 +242,7 @@ mod tests {
 
     fn server(settings: &[(&str, &str)]) -> Server {
         let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        Server { settings, extension_objects: vec![ExtensionObject::safe("pg_fast_timing_info")], ..Server::default() }
+        Server { settings, extension_objects: vec![ExtensionObject::safe("pg_fast_timing_counters")], ..Server::default() }
     }
 
     #[test]

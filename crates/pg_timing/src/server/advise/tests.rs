@@ -317,7 +317,7 @@ fn the_verdict_calls_only_counted_settings_cheap() {
         ("auto_explain.log_analyze", "on"),
         ("auto_explain.log_timing", "on"),
         ("auto_explain.log_min_duration", "1s"),
-        ("pg_fast_timing.method", "sampling"),
+        ("pg_fast_timing.method", "auto"),
     ];
     let summary = report(&facts(Some(22.0), 1e3, &on), false).verdict.summary;
     assert!(summary.starts_with("On, and less than 1% of a core each: track_io_timing. "), "{summary}");

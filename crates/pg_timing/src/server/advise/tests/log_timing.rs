@@ -15,7 +15,7 @@ const ON: [(&str, &str); 5] = [
 /// Returns the facts about a server with log_timing on, on which pg_fast_timing counted these node calls in the window.
 fn counted(calls_per_s: f64) -> Facts {
     let mut facts = facts(Some(22.0), 0.0, &ON);
-    facts.server.extension_objects.push(ExtensionObject::safe("pg_fast_timing_info"));
+    facts.server.extension_objects.push(ExtensionObject::safe("pg_fast_timing_counters"));
     facts.clocks.here = Some(Report::empty(crate::report::Origin::Measured, ""));
     with_counts(&mut facts, calls_per_s, 0.0);
     facts

@@ -1,0 +1,379 @@
+/*-------------------------------------------------------------------------
+ *
+ * nodes.c
+ *	  the plan nodes of the queries that we time, and their instrumentation
+ *
+ * Copyright (c) 2026, the pg_timing authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "pft.h"
+
+#include <sys/mman.h>
+
+#include "access/parallel.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/memutils.h"
+
+/* Most plans have fewer nodes. */
+#define INITIAL_NODES	16
+
+/*
+ * The planner does not assign larger ids than this: a million plan nodes take far
+ * more than 100 MB.  A custom scan can give its children any id.
+ */
+#define MAX_IDS			(1024 * 1024)
+
+/* The pool of instrumentation gets memory in steps of this size. */
+#define POOL_STEP		(256 * 1024)
+
+/* An unused element of the pool contains the address of the next one. */
+typedef union PoolItem
+{
+	FastInstr	instr;
+	union PoolItem *next;
+} PoolItem;
+
+/* No process has memory at this address. */
+#define NO_POOL			((char *) (UINT64CONST(1) << 62))
+
+char	   *pft_pool = NO_POOL;
+static Size pool_used = 0;
+static Size pool_ready = 0;		/* bytes that can be written */
+static PoolItem *pool_free = NULL;
+
+/* The last started query comes first. */
+static FastQuery *queries = NULL;
+
+/* Argument of the walk through a plan tree. */
+typedef struct Walk
+{
+	FastQuery  *query;
+	int			allocated;		/* nodes for which there is memory */
+	int			parent;			/* index of the node whose children are visited */
+	Bitmapset  *subplans;		/* plan_node_id of the roots of subplans */
+	Bitmapset  *visited;		/* subplans that have been visited */
+} Walk;
+
+/* Makes more of the pool writable.  Until then it is only a range of addresses, and takes no memory. */
+static bool
+pool_grow(void)
+{
+	if (pft_pool == NO_POOL)
+	{
+		void	   *range = mmap(NULL, PFT_POOL_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (range == MAP_FAILED)
+			return false;
+		pft_pool = range;
+	}
+	if (pool_ready + POOL_STEP > PFT_POOL_SIZE ||
+		mprotect(pft_pool + pool_ready, POOL_STEP, PROT_READ | PROT_WRITE) != 0)
+		return false;
+	pool_ready += POOL_STEP;
+	return true;
+}
+
+/* Returns a new instrumentation, or NULL if there is no memory. */
+static FastInstr *
+pool_take(void)
+{
+	PoolItem   *item = pool_free;
+
+	if (item != NULL)
+		pool_free = item->next;
+	else
+	{
+		if (pool_used + sizeof(PoolItem) > pool_ready && !pool_grow())
+			return NULL;
+		item = (PoolItem *) (pft_pool + pool_used);
+		pool_used += sizeof(PoolItem);
+	}
+	memset(item, 0, sizeof(*item));
+	return &item->instr;
+}
+
+static void
+pool_return(FastInstr *fi)
+{
+	PoolItem   *item = (PoolItem *) fi;
+
+	item->next = pool_free;
+	pool_free = item;
+}
+
+FastInstr *
+pft_instr_of(const PlanState *node)
+{
+	return pft_is_ours(node->instrument) ? (FastInstr *) node->instrument : NULL;
+}
+
+FastQuery *
+pft_query_of(const EState *estate)
+{
+	FastQuery  *query = queries;
+
+	while (query != NULL && query->estate != estate)
+		query = query->next;
+	return query;
+}
+
+/* Returns whether core times a node in the node's own code, once per call.  Ours would not be cheaper. */
+bool
+pft_returns_all_at_once(const PlanState *node)
+{
+	return IsA(node, HashState) || IsA(node, BitmapIndexScanState) ||
+		IsA(node, BitmapAndState) || IsA(node, BitmapOrState);
+}
+
+static bool
+has_usable_id(const PlanState *node)
+{
+	return node->plan->plan_node_id >= 0 && node->plan->plan_node_id < MAX_IDS;
+}
+
+/*
+ * Stores a node and all nodes below it.  Several nodes can refer to one subplan:
+ * the partitions of a table, or an index condition and its recheck.  The subplan
+ * is stored once.
+ */
+static bool
+store_nodes(PlanState *node, void *context)
+{
+	Walk	   *walk = context;
+	FastQuery  *query = walk->query;
+	int			id = node->plan->plan_node_id;
+	int			caller = walk->parent;
+	int			parent = caller;
+
+	check_stack_depth();
+	if (!has_usable_id(node))
+	{
+		/* Without a usable id, we cannot know whether we have visited the subplan.  The server times it. */
+		if (list_member_ptr(query->estate->es_subplanstates, node))
+			return false;
+	}
+	else if (bms_is_member(id, walk->subplans))
+	{
+		if (bms_is_member(id, walk->visited))
+			return false;
+		walk->visited = bms_add_member(walk->visited, id);
+		parent = -1;
+	}
+	if (query->node_count == walk->allocated)
+	{
+		walk->allocated *= 2;
+		query->nodes = repalloc_huge(query->nodes, walk->allocated * sizeof(TreeNode));
+	}
+	walk->parent = query->node_count;
+	query->nodes[query->node_count++] = (TreeNode) {.node = node, .parent = parent};
+	planstate_tree_walker(node, store_nodes, walk);
+	walk->parent = caller;
+	return false;
+}
+
+static void
+store_tree(FastQuery *query, QueryDesc *queryDesc)
+{
+	Walk		walk = {.query = query, .allocated = INITIAL_NODES, .parent = -1};
+	ListCell   *cell;
+
+	query->nodes = MemoryContextAlloc(query->context, INITIAL_NODES * sizeof(TreeNode));
+	foreach(cell, queryDesc->estate->es_subplanstates)
+	{
+		PlanState  *subplan = lfirst(cell);
+
+		/* A parallel worker does not initialize all subplans. */
+		if (subplan != NULL && has_usable_id(subplan))
+			walk.subplans = bms_add_member(walk.subplans, subplan->plan->plan_node_id);
+	}
+	store_nodes(queryDesc->planstate, &walk);
+	bms_free(walk.subplans);
+	bms_free(walk.visited);
+}
+
+/*
+ * Called when the query's memory is released, even after an error.  Then only
+ * our own memory is certain to exist.
+ */
+static void
+release_query(void *released)
+{
+	FastQuery  *query = released;
+	FastQuery **link = &queries;
+	double		calls = 0;
+
+	while (*link != query)
+		link = &(*link)->next;
+	*link = query->next;
+	for (int i = 0; i < query->node_count; i++)
+	{
+		FastInstr  *fi = query->nodes[i].fi;
+
+		if (fi == NULL)
+			continue;
+		calls += pft_calls(fi);
+		pool_return(fi);
+	}
+	pft_stats_add(NODE_CALLS, (uint64) calls);
+}
+
+/* Adds a query to the queries that we time.  It is removed together with its memory context. */
+static FastQuery *
+create_query(QueryDesc *queryDesc, Method method)
+{
+	MemoryContext context = AllocSetContextCreate(queryDesc->estate->es_query_cxt,
+												  "pg_fast_timing", ALLOCSET_SMALL_SIZES);
+	FastQuery  *query = MemoryContextAllocZero(context, sizeof(FastQuery));
+
+	query->context = context;
+	query->estate = queryDesc->estate;
+	query->method = method;
+	store_tree(query, queryDesc);
+	query->next = queries;
+	queries = query;
+	query->release.func = release_query;
+	query->release.arg = query;
+	MemoryContextRegisterResetCallback(context, &query->release);
+	return query;
+}
+
+static TupleTableSlot *
+unused_node(PlanState *node)
+{
+	return NULL;
+}
+
+/*
+ * Returns the function that core puts into ExecProcNode for the first call.  It
+ * is not exported, so we let core put it into a scratch node.
+ */
+static ExecProcNodeMtd
+core_first_call(void)
+{
+	static ExecProcNodeMtd first_call = NULL;
+
+	if (first_call == NULL)
+	{
+		PlanState	scratch = {0};
+
+		ExecSetExecProcNode(&scratch, unused_node);
+		first_call = scratch.ExecProcNode;
+	}
+	return first_call;
+}
+
+/* A node's first call.  The stack depth depends on the node, so one check is enough. */
+static TupleTableSlot *
+first_call(PlanState *node)
+{
+	FastInstr  *fi = pft_instr_of(node);
+
+	check_stack_depth();
+	if (fi == NULL)
+		node->ExecProcNode = core_first_call();
+	else
+		node->ExecProcNode = fi->entry != NULL ? fi->entry : fi->wrapper;
+	return node->ExecProcNode(node);
+}
+
+/*
+ * A call of a Gather node.  Its first call in a loop starts parallel workers,
+ * which do not report a ticker that stops, so the leader uses the ticker, too.
+ * Core then initializes parallel hash joins again, with its own timing, so ours
+ * must be installed again.
+ */
+static TupleTableSlot *
+gather_call(PlanState *node)
+{
+	FastInstr  *fi = pft_instr_of(node);
+	bool		first = fi != NULL && !fi->core.running;
+	FastQuery  *query = first ? fi->query : NULL;
+	TupleTableSlot *slot;
+
+	if (first && query->method == METHOD_AUTO)
+		query->parallel = pft_ticker_start();
+	slot = fi != NULL ? fi->wrapper(node) : core_first_call() (node);
+	if (first)
+		pft_reinstall(query);
+	return slot;
+}
+
+/*
+ * Installs our timing in a node.
+ *
+ * Some nodes are left out: nodes that another extension has changed, nodes with
+ * asynchronous execution, whose timing core starts and stops itself, and nodes
+ * that core times in their own code, once per call.
+ */
+static void
+install_node(FastQuery *query, TreeNode *each)
+{
+	PlanState  *node = each->node;
+	FastInstr  *fi = each->fi;
+
+	if (node->instrument == NULL || node->async_capable || node->ExecProcNode != core_first_call() ||
+		pft_returns_all_at_once(node) ||
+		CORE_WANTS_TIMER(node->instrument) != (query->method != METHOD_COUNT))
+		return;
+	if (fi == NULL)
+	{
+		fi = pool_take();
+		if (fi == NULL)
+			return;
+		fi->core = *node->instrument;
+		fi->node = node;
+		fi->query = query;
+		fi->phase = query->method == METHOD_COUNT ? PHASE_UNTIMED : PHASE_EXACT;
+		fi->wrapper = pft_wrapper(fi);
+		if (IsA(node, GatherState) || IsA(node, GatherMergeState))
+			fi->entry = gather_call;
+		each->fi = fi;
+		node->instrument = &fi->core;
+	}
+	if (node->instrument == &fi->core)
+		node->ExecProcNode = first_call;
+}
+
+/*
+ * Installs our timing in all nodes.  Called again after core has initialized
+ * nodes again: in the leader of parallel workers, and in a worker between start
+ * and run.
+ */
+void
+pft_reinstall(FastQuery *query)
+{
+	for (int i = 0; i < query->node_count; i++)
+		install_node(query, &query->nodes[i]);
+}
+
+/* Replaces the server's instrumentation in an initialized query.  `typed`: a person has typed EXPLAIN. */
+void
+pft_install(QueryDesc *queryDesc, Method method, bool typed)
+{
+	bool		wants_timer = queryDesc->estate->es_instrument & INSTRUMENT_TIMER;
+	FastQuery  *query;
+	bool		tsc = false;
+
+	if (wants_timer)
+	{
+		/* A parallel worker must not wait for the rate, because its leader waits for it. */
+		tsc = pft_tsc_usable(method == METHOD_TSC || !IsParallelWorker());
+		if (method == METHOD_TSC && !tsc)
+		{
+			pft_stats_add(WITHOUT_TSC, 1);
+			return;
+		}
+	}
+	query = create_query(queryDesc, wants_timer ? method : METHOD_COUNT);
+	query->typed = typed;
+	query->clock = tsc ? KIND_TSC : KIND_SYSTEM;
+	query->server_tsc = server_times_by_tsc();
+	pft_ticker_note_period(query);
+	if (wants_timer)
+		pft_clock_measure(query->clock);
+	pft_reinstall(query);
+}

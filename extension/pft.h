@@ -1,0 +1,344 @@
+/*-------------------------------------------------------------------------
+ *
+ * pft.h
+ *	  what the files of pg_fast_timing share
+ *
+ * Copyright (c) 2026, the pg_timing authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PFT_H
+#define PFT_H
+
+#include "compat.h"
+
+#include "port/atomics.h"
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+#include <time.h>
+
+#define PFT_VERSION		"1.1"
+
+/* How the calls of plan nodes are timed. */
+typedef enum Method
+{
+	METHOD_OFF = 0,				/* by the server */
+	METHOD_AUTO,				/* exact while cheap, then estimated from ticks */
+	METHOD_TSC,					/* exact, with the CPU's counter */
+	METHOD_COUNT				/* not at all: the statement wants rows or buffers
+								 * without times; not a value of the setting */
+} Method;
+
+/* Whose calls of plan nodes are counted, besides those of statements with instrumentation. */
+typedef enum CountCalls
+{
+	COUNT_NONE,
+	COUNT_TOP,					/* statements of clients */
+	COUNT_ALL					/* also statements within functions */
+} CountCalls;
+
+/* Who writes the ticking clock. */
+typedef enum TickerKind
+{
+	TICKER_WORKER,				/* the background worker, for all backends */
+	TICKER_THREAD,				/* a thread of this backend */
+	TICKER_NONE
+} TickerKind;
+
+/* The clock that times calls. */
+typedef enum ClockKind
+{
+	KIND_SYSTEM,				/* the server's clock, in ns */
+	KIND_TSC					/* the CPU's counter, in ticks */
+} ClockKind;
+
+/* How the calls of a node are timed now. */
+typedef enum Phase
+{
+	PHASE_EXACT = 0,			/* each call, with two reads of a clock */
+	PHASE_TICKS,				/* by the ticks that fall into calls */
+	PHASE_UNTIMED				/* not at all */
+} Phase;
+
+typedef struct FastQuery FastQuery;
+typedef struct FastInstr FastInstr;
+
+/* The instrumentation of a plan node: core's struct, followed by ours.  planstate->instrument points to it. */
+struct FastInstr
+{
+	CoreInstr	core;			/* must be first */
+	ExecProcNodeMtd wrapper;	/* times the calls; NULL: the server times the node */
+	ExecProcNodeMtd entry;		/* NULL, or a function that calls the wrapper */
+	PlanState  *node;
+	FastQuery  *query;
+	Phase		phase;
+	int32		left;			/* exact calls until the next request for budget */
+	uint64		granted;		/* exact calls that the budget has allowed */
+	uint64		later_calls;	/* calls after the exact ones */
+	uint64		usage_sum;		/* sum of the counters in buffers_start and wal_start */
+	BufferUsage buffers_start;
+	WalUsage	wal_start;
+	uint32		fraction;		/* part of a ns not yet added, in units of 2^-32 */
+	uint64		ticks;			/* that fell into calls */
+	double		short_ns;		/* time by ticks of calls shorter than two periods */
+	double		short_squares;	/* its squares, per call */
+	double		variance;		/* of the other time, in ns^2 */
+};
+
+/* A node of a query's plan. */
+typedef struct TreeNode
+{
+	PlanState  *node;
+	int			parent;			/* index of the parent node; -1: the root of the
+								 * plan or of a subplan */
+	FastInstr  *fi;				/* our instrumentation, or NULL */
+} TreeNode;
+
+/* A query with our instrumentation. */
+struct FastQuery
+{
+	FastQuery  *next;
+	const EState *estate;
+	MemoryContext context;
+	MemoryContextCallback release;
+	TreeNode   *nodes;			/* each node once, a parent before its children */
+	int			node_count;
+	Method		method;			/* when the query started */
+	ClockKind	clock;
+	bool		server_tsc;		/* instr_time counts the CPU's ticks (19) */
+	bool		jumped;			/* a clock jumped, or the server changed its clock */
+	bool		parallel;		/* workers were started whose times can be estimates */
+	bool		workers_exact;	/* their calls fit into the budget */
+
+	/* the budget */
+	bool		typed;			/* a person has typed EXPLAIN */
+	double		spent_ns;		/* cost of the calls that were allowed */
+	uint64		run_start;		/* of the current run, by the query's clock */
+	double		elapsed_ns;		/* time of all finished runs; negative: unknown */
+
+	/* the ticks */
+	int			sampled;		/* number of nodes that are not exact */
+	double		period_ns;		/* mean time between ticks in this run */
+	double		max_period_ns;	/* the same in the run with the rarest ticks */
+	double		lost_ns;		/* time not attributed because the last tick was
+								 * overdue when the run ended */
+	double		tickless_ns;	/* time without a ticker, or while it was stopped */
+};
+
+/* How a node's time was obtained. */
+typedef enum Quality
+{
+	TIME_EXACT,
+	TIME_ESTIMATED,
+	TIME_NONE
+} Quality;
+
+typedef struct Estimate
+{
+	Quality		quality;
+	uint64		samples;		/* timed calls and ticks behind the estimate */
+	double		error_ns;		/* 95% half-width for all loops together */
+} Estimate;
+
+/* The last timed statement. */
+typedef struct LastStatement
+{
+	int			nodes;			/* nodes that we timed */
+	int			estimated;		/* of these, nodes with estimated times */
+	int			untimed;		/* and nodes without times */
+	uint64		samples;
+	double		error_ns;		/* largest error of a node */
+	Method		method;
+	double		period_ns;		/* mean time between ticks */
+	bool		jumped;			/* its times are wrong */
+	bool		just_finished;	/* no other statement has finished since then */
+} LastStatement;
+
+/* The counters of pg_stat_fast_timing, in the order of its columns. */
+typedef enum Counter
+{
+	STATEMENTS,					/* timed statements */
+	EXACT_NODES,				/* plan nodes whose calls were all timed */
+	ESTIMATED_NODES,
+	NODE_CALLS,					/* calls of plan nodes, timed or counted */
+	WITHOUT_TSC,				/* statements that the server timed, because the
+								 * method tsc had no counter */
+	WITHOUT_TICKS,				/* statements with nodes that have no time */
+	TIMING_NS,					/* what reading clocks for calls cost */
+	CLOCK_JUMPS,				/* statements whose times are wrong */
+	COUNTERS
+} Counter;
+
+/* The CPU's counter and the kernel's raw clock at the same moment. */
+typedef struct ClockPair
+{
+	uint64		tsc;
+	uint64		ns;				/* 0: the counter is not readable */
+	uint64		width;			/* ticks; the error of tsc is half of this */
+} ClockPair;
+
+/* Measured properties of a clock. */
+typedef struct ClockFacts
+{
+	double		ns_per_tick;
+	double		cost;			/* cost of timing a call, in ticks */
+	bool		stale;			/* must be measured again */
+} ClockFacts;
+
+/* A clock in memory.  Only its owner writes it, and backends read it without a lock. */
+typedef struct Ticker
+{
+	volatile uint64 last_ns;	/* time of the last tick */
+	volatile uint64 next_ns;	/* time of the next tick */
+	volatile uint64 stopped_ns; /* sum of the intervals whose tick came too late */
+	volatile uint64 period_ns;	/* mean time between ticks */
+} Ticker;
+
+/* The time of a run for which ticks are missing. */
+typedef struct TickerLoss
+{
+	uint64		lost_ns;		/* an overdue tick would have accounted for it */
+	uint64		stopped_ns;		/* the ticker did not tick */
+} TickerLoss;
+
+/* pg_fast_timing.c: the settings */
+extern int	pft_method;
+extern int	pft_count_calls;
+extern int	pft_ticker;
+extern int	pft_sample_rate;
+extern bool pft_log_estimates;
+extern const char *pft_method_name(Method method);
+extern const char *pft_ticker_name(TickerKind kind);
+
+/* clock.c */
+extern ClockFacts pft_clocks[2];
+extern uint64 pft_tsc_scale;	/* ns per tick, in units of 2^-32 */
+extern Size pft_clock_size(void);
+extern void pft_clock_attach(void *memory, bool found);
+extern void pft_clock_init(void);
+extern void pft_clock_measure(ClockKind kind);
+extern bool pft_tsc_usable(bool may_wait);
+extern const char *pft_tsc_reason(void);
+extern double pft_tsc_khz(void);
+extern double pft_tsc_uncertainty_ppm(void);
+extern ClockPair pft_read_pair(void);
+extern bool pft_clocks_agree(ClockPair start);
+
+/* nodes.c */
+#define PFT_POOL_SIZE	(UINT64CONST(1) << 26)
+extern char *pft_pool;
+extern FastInstr *pft_instr_of(const PlanState *node);
+extern bool pft_returns_all_at_once(const PlanState *node);
+extern FastQuery *pft_query_of(const EState *estate);
+extern void pft_install(QueryDesc *queryDesc, Method method, bool typed);
+extern void pft_reinstall(FastQuery *query);
+
+/* wrappers.c */
+extern ExecProcNodeMtd pft_wrapper(const FastInstr *fi);
+extern double pft_calls(const FastInstr *fi);
+extern double pft_call_cost_ns(ClockKind kind);
+extern bool pft_fits_budget(const FastQuery *query, double calls);
+
+/* estimate.c */
+extern LastStatement pft_last;
+extern Estimate pft_estimate(const FastInstr *fi);
+extern void pft_finish(QueryDesc *queryDesc, FastQuery *query);
+extern char *pft_describe_last(void);
+
+/* ticker.c */
+extern const Ticker *pft_ticks;	/* the clock that wrappers read.  It changes only while no query needs ticks. */
+extern Size pft_ticker_size(void);
+extern void pft_ticker_attach(void *memory, bool found);
+extern void pft_ticker_init(void);
+extern uint64 pft_ticker_period_ns(void);
+extern void pft_ticker_note_period(FastQuery *query);
+extern bool pft_ticker_start(void);
+extern void pft_ticker_stop(void);
+extern uint64 pft_ticker_mark(void);
+extern TickerLoss pft_ticker_loss(uint64 mark);
+extern TickerKind pft_ticker_now(const char **reason);
+
+/* explain.c */
+extern void pft_explain_init(void);
+
+/* stats.c */
+extern void pft_stats_init(void);
+extern bool pft_stats_are_shared(void);
+extern void pft_stats_add(Counter counter, uint64 n);
+
+/*
+ * Returns whether a node's instrumentation is one of ours.  Another extension
+ * can replace it at any time, and we do not know how it allocates memory.  So
+ * all of ours are in one range of addresses.
+ */
+static pg_attribute_always_inline bool
+pft_is_ours(const void *instrument)
+{
+	return (uintptr_t) instrument - (uintptr_t) pft_pool < PFT_POOL_SIZE;
+}
+
+/* Elsewhere the counter is 0 and is never used, so that no code needs a second version. */
+#if (defined(__x86_64__) || defined(__aarch64__)) && defined(__linux__)
+#define HAVE_TSC true
+#else
+#define HAVE_TSC false
+#endif
+
+static pg_attribute_always_inline uint64
+tsc_now(void)
+{
+#if defined(__x86_64__) && defined(__linux__)
+	return __rdtsc();
+#elif defined(__aarch64__) && defined(__linux__)
+	uint64		ticks;
+
+	__asm__ __volatile__("mrs %0, cntvct_el0":"=r"(ticks));
+	return ticks;
+#else
+	return 0;
+#endif
+}
+
+/*
+ * Reads the counter after all earlier instructions.  Without this order, a CPU
+ * that waits for memory reads its counter too early, and a call gets a part of
+ * its caller's time.  System clocks are also read in order.
+ */
+static pg_attribute_always_inline uint64
+tsc_ordered(void)
+{
+#if defined(__x86_64__)
+	_mm_lfence();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("isb":::"memory");
+#endif
+	return tsc_now();
+}
+
+static pg_attribute_always_inline uint64
+system_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64) now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static pg_attribute_always_inline uint64
+clock_ordered(ClockKind kind)
+{
+	return kind == KIND_TSC ? tsc_ordered() : system_now();
+}
+
+/* Returns the ns since `start` by a clock.  A counter that went back gives 0. */
+static inline double
+ns_since(ClockKind kind, uint64 start)
+{
+	int64		ticks = (int64) (clock_ordered(kind) - start);
+
+	return Max(ticks, 0) * pft_clocks[kind].ns_per_tick;
+}
+
+#endif							/* PFT_H */

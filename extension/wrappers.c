@@ -1,0 +1,383 @@
+/*-------------------------------------------------------------------------
+ *
+ * wrappers.c
+ *	  the functions that replace ExecProcNode, and the budget of a statement
+ *
+ * A wrapper calls its node, counts the row, and adds time.  There is one for
+ * each phase, clock and kind of usage, so that none does unnecessary work.
+ *
+ * Exact times are paid from the budget of the statement: each node asks for a
+ * number of calls in advance.  If the budget does not allow them, the node
+ * continues with ticks.
+ *
+ * Copyright (c) 2026, the pg_timing authors
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "pft.h"
+
+#include "storage/bufmgr.h"
+
+/*
+ * Timing may cost this share of the statement's time, and besides this amount:
+ * a person who typed EXPLAIN wants exact times, and auto_explain times statements
+ * that nobody may look at.  Tests use other amounts.
+ */
+#define BUDGET_SHARE	0.005
+#ifndef TYPED_BUDGET_NS
+#define TYPED_BUDGET_NS	20000000.0
+#endif
+#ifndef OTHER_BUDGET_NS
+#define OTHER_BUDGET_NS	20000.0
+#endif
+
+/* Cost of the bookkeeping for a timed call, about that of a cheap clock. */
+#define BOOKKEEPING_NS	20
+
+/* A node asks for as many calls as it had, at least and at most for these. */
+#define FIRST_CALLS		16
+#define MOST_CALLS		4096
+
+/* Unordered reads are cheaper.  tests/extension/accuracy.py compares with ordered reads. */
+#ifdef ORDERED_TSC
+#define TSC_READ		tsc_ordered
+#else
+#define TSC_READ		tsc_now
+#endif
+
+/* The counters that a node must maintain. */
+typedef enum UsageKind
+{
+	USAGE_NONE,
+	USAGE_BUFFERS,
+	USAGE_ALL					/* buffers, WAL, and times of reads and writes */
+} UsageKind;
+
+/* Two counters are added at once: the first ten members of BufferUsage are int64. */
+typedef uint64 Pair __attribute__((vector_size(16), aligned(8), may_alias));
+
+StaticAssertDecl(offsetof(BufferUsage, temp_blks_written) == 9 * sizeof(int64),
+				 "BufferUsage begins with ten counters");
+
+static UsageKind
+usage_kind(const FastInstr *fi)
+{
+	if (CORE_WANTS_WAL(&fi->core))
+		return USAGE_ALL;
+	if (!CORE_WANTS_BUFFERS(&fi->core))
+		return USAGE_NONE;
+	return PG_VERSION_NUM >= 180000 && track_io_timing ? USAGE_ALL : USAGE_BUFFERS;
+}
+
+/*
+ * Returns the sum of the counters.  Core copies all counters before each call,
+ * and adds all differences after it.  But counters only grow, so if their sum is
+ * unchanged, no counter has changed.  Most calls then cost only this addition.
+ * Times of reads and writes change only together with the counts, so they are
+ * not in the sum.  The exception is io_times().
+ */
+static pg_attribute_always_inline uint64
+usage_sum(UsageKind kind)
+{
+	const Pair *counts = (const Pair *) &pgBufferUsage;
+	Pair		two = (counts[0] + counts[1]) + (counts[2] + counts[3]) + counts[4];
+	uint64		sum = two[0] + two[1];
+
+	if (kind == USAGE_ALL)
+		sum += pgWalUsage.wal_records + pgWalUsage.wal_fpi + pgWalUsage.wal_bytes + io_times();
+	return sum;
+}
+
+static pg_noinline void
+usage_copy(FastInstr *fi, UsageKind kind, uint64 sum)
+{
+	fi->buffers_start = pgBufferUsage;
+	if (kind == USAGE_ALL)
+		fi->wal_start = pgWalUsage;
+	fi->usage_sum = sum;
+}
+
+static pg_noinline void
+usage_add(FastInstr *fi, UsageKind kind, uint64 sum)
+{
+	if (CORE_WANTS_BUFFERS(&fi->core))
+		BufferUsageAccumDiff(&CORE_BUFFERS(&fi->core), &pgBufferUsage, &fi->buffers_start);
+	if (CORE_WANTS_WAL(&fi->core))
+		WalUsageAccumDiff(&CORE_WAL(&fi->core), &pgWalUsage, &fi->wal_start);
+	usage_copy(fi, kind, sum);
+}
+
+static pg_attribute_always_inline void
+usage_enter(FastInstr *fi, UsageKind kind)
+{
+	if (kind != USAGE_NONE)
+	{
+		uint64		sum = usage_sum(kind);
+
+		if (unlikely(sum != fi->usage_sum))
+			usage_copy(fi, kind, sum);
+	}
+}
+
+static pg_attribute_always_inline void
+usage_leave(FastInstr *fi, UsageKind kind)
+{
+	if (kind != USAGE_NONE)
+	{
+		uint64		sum = usage_sum(kind);
+
+		if (unlikely(sum != fi->usage_sum))
+			usage_add(fi, kind, sum);
+	}
+}
+
+/* Returns the calls of a node in this process. */
+double
+pft_calls(const FastInstr *fi)
+{
+	return (double) fi->granted - fi->left + fi->later_calls;
+}
+
+/* Returns the cost of timing one call exactly. */
+double
+pft_call_cost_ns(ClockKind kind)
+{
+	return pft_clocks[kind].cost * pft_clocks[kind].ns_per_tick + BOOKKEEPING_NS;
+}
+
+/* Returns the largest cost of exact times in a statement that has run for `elapsed_ns`. */
+static double
+allowed_ns(const FastQuery *query, double elapsed_ns)
+{
+	return (query->typed ? TYPED_BUDGET_NS : OTHER_BUDGET_NS) + BUDGET_SHARE * elapsed_ns;
+}
+
+/* Returns whether these calls of a process were certainly all exact, although its nodes asked for up to twice as many. */
+bool
+pft_fits_budget(const FastQuery *query, double calls)
+{
+	return (2 * calls + query->node_count * FIRST_CALLS) * pft_call_cost_ns(query->clock) <= allowed_ns(query, 0);
+}
+
+/* Asks the budget for more exact calls of a node.  Returns whether it has allowed them. */
+static bool
+request_calls(FastInstr *fi)
+{
+	FastQuery  *query = fi->query;
+	int32		calls = Max(Min(fi->granted, MOST_CALLS), FIRST_CALLS);
+
+	if (query->method == METHOD_AUTO)
+	{
+		double		elapsed = Max(query->elapsed_ns, 0) + ns_since(query->clock, query->run_start);
+		double		cost = calls * pft_call_cost_ns(query->clock);
+
+		if (query->spent_ns + cost > allowed_ns(query, elapsed))
+			return false;
+		query->spent_ns += cost;
+	}
+	fi->left += calls;
+	fi->granted += calls;
+	return true;
+}
+
+/* Called if the budget does not allow more exact calls.  The ticks are those of the query's other nodes. */
+static void
+leave_exact_phase(FastInstr *fi)
+{
+	FastQuery  *query = fi->query;
+	PlanState  *node = fi->node;
+	ExecProcNodeMtd old = fi->wrapper;
+
+	/* Another extension has put a function in front, which would continue to call the old wrapper. */
+	if (node->ExecProcNode != old && node->ExecProcNode != fi->entry)
+	{
+		fi->left += MOST_CALLS;
+		fi->granted += MOST_CALLS;
+		return;
+	}
+	fi->phase = pft_ticker_start() ? PHASE_TICKS : PHASE_UNTIMED;
+	fi->wrapper = pft_wrapper(fi);
+	if (node->ExecProcNode == old)
+		node->ExecProcNode = fi->wrapper;
+	query->sampled++;
+	pft_ticker_note_period(query);
+}
+
+static pg_noinline void
+review(FastInstr *fi)
+{
+	if (!request_calls(fi))
+		leave_exact_phase(fi);
+}
+
+/* Adds ticks of a clock to a node's time.  A call can be shorter than a ns, so the fraction is kept for the next call. */
+static pg_attribute_always_inline void
+add_elapsed(FastInstr *fi, ClockKind kind, uint64 ticks)
+{
+	unsigned __int128 ns;
+
+	if (kind == KIND_SYSTEM)
+	{
+		core_add_ns(&fi->core, ticks);
+		return;
+	}
+	/* The counter went back: a virtual machine was migrated. */
+	if (unlikely((int64) ticks < 0))
+		return;
+#if PG_VERSION_NUM >= 190000
+	if (fi->query->server_tsc)
+	{
+		fi->core.counter.ticks += ticks;
+		return;
+	}
+#endif
+	ns = (unsigned __int128) ticks * pft_tsc_scale + fi->fraction;
+	fi->fraction = (uint32) ns;
+	core_add_ns(&fi->core, (uint64) (ns >> 32));
+}
+
+/* Adds the time of the ticks that fell into a call. */
+static pg_noinline void
+add_ticks(FastInstr *fi, uint64 before_ns)
+{
+	uint64		ns = pft_ticks->last_ns - before_ns;
+	double		period = fi->query->period_ns;
+
+	core_add_ns(&fi->core, ns);
+	fi->ticks++;
+
+	/*
+	 * A call with one tick can have any duration up to two periods.  For a call
+	 * with several ticks, only its two ends are uncertain.
+	 */
+	if (ns < 2 * period)
+	{
+		fi->short_ns += ns;
+		fi->short_squares += (double) ns * ns;
+	}
+	else
+		fi->variance += period * period / 6;
+}
+
+/* Counts a call that has returned. */
+static pg_attribute_always_inline void
+count_row(FastInstr *fi, TupleTableSlot *slot)
+{
+	if (unlikely(!fi->core.running))
+		core_start_loop(&fi->core);
+	if (!TupIsNull(slot))
+		fi->core.tuplecount += 1.0;
+}
+
+/* Another extension has replaced the node's instrumentation.  The server times the call, as without us. */
+static pg_noinline TupleTableSlot *
+timed_by_server(PlanState *node)
+{
+	TupleTableSlot *slot;
+
+	if (node->instrument == NULL)
+		return node->ExecProcNodeReal(node);
+	InstrStartNode(node->instrument);
+	slot = node->ExecProcNodeReal(node);
+	InstrStopNode(node->instrument, TupIsNull(slot) ? 0.0 : 1.0);
+	return slot;
+}
+
+/* Reads the clock of the exact phase.  The method tsc does not wait for earlier instructions. */
+static pg_attribute_always_inline uint64
+read_clock(ClockKind kind, bool ordered)
+{
+	return kind == KIND_TSC && !ordered ? TSC_READ() : clock_ordered(kind);
+}
+
+static pg_attribute_always_inline TupleTableSlot *
+exact_call(PlanState *node, UsageKind usage, ClockKind kind, bool ordered)
+{
+	FastInstr  *fi = (FastInstr *) node->instrument;
+	TupleTableSlot *slot;
+	uint64		start;
+
+	if (unlikely(!pft_is_ours(fi)))
+		return timed_by_server(node);
+	usage_enter(fi, usage);
+	start = read_clock(kind, ordered);
+	slot = node->ExecProcNodeReal(node);
+	add_elapsed(fi, kind, read_clock(kind, ordered) - start);
+	count_row(fi, slot);
+	usage_leave(fi, usage);
+	if (unlikely(--fi->left <= 0))
+		review(fi);
+	return slot;
+}
+
+static pg_attribute_always_inline TupleTableSlot *
+ticks_call(PlanState *node, UsageKind usage)
+{
+	FastInstr  *fi = (FastInstr *) node->instrument;
+	TupleTableSlot *slot;
+	uint64		before_ns;
+
+	if (unlikely(!pft_is_ours(fi)))
+		return timed_by_server(node);
+	usage_enter(fi, usage);
+	before_ns = pft_ticks->last_ns;
+	slot = node->ExecProcNodeReal(node);
+	if (unlikely(pft_ticks->last_ns != before_ns))
+		add_ticks(fi, before_ns);
+	usage_leave(fi, usage);
+	count_row(fi, slot);
+	fi->later_calls++;
+	return slot;
+}
+
+static pg_attribute_always_inline TupleTableSlot *
+untimed_call(PlanState *node, UsageKind usage)
+{
+	FastInstr  *fi = (FastInstr *) node->instrument;
+	TupleTableSlot *slot;
+
+	if (unlikely(!pft_is_ours(fi)))
+		return timed_by_server(node);
+	usage_enter(fi, usage);
+	slot = node->ExecProcNodeReal(node);
+	usage_leave(fi, usage);
+	count_row(fi, slot);
+	fi->later_calls++;
+	return slot;
+}
+
+#define WRAPPER(name, call) \
+static TupleTableSlot * \
+name(PlanState *node) \
+{ \
+	return call; \
+}
+
+#define WRAPPERS(name, function, ...) \
+WRAPPER(name##_only, function(node, USAGE_NONE, ##__VA_ARGS__)) \
+WRAPPER(name##_buffers, function(node, USAGE_BUFFERS, ##__VA_ARGS__)) \
+WRAPPER(name##_all, function(node, USAGE_ALL, ##__VA_ARGS__)) \
+static const ExecProcNodeMtd name[] = {name##_only, name##_buffers, name##_all};
+
+WRAPPERS(system_time, exact_call, KIND_SYSTEM, true)
+WRAPPERS(tsc_time, exact_call, KIND_TSC, false)
+WRAPPERS(ordered_tsc_time, exact_call, KIND_TSC, true)
+WRAPPERS(ticks, ticks_call)
+WRAPPERS(untimed, untimed_call)
+
+/* Returns the wrapper for a node in its phase. */
+ExecProcNodeMtd
+pft_wrapper(const FastInstr *fi)
+{
+	const ExecProcNodeMtd *wrappers = untimed;
+
+	if (fi->query->method == METHOD_TSC)
+		wrappers = tsc_time;
+	else if (fi->phase == PHASE_TICKS)
+		wrappers = ticks;
+	else if (fi->phase == PHASE_EXACT)
+		wrappers = fi->query->clock == KIND_TSC ? ordered_tsc_time : system_time;
+	return wrappers[usage_kind(fi)];
+}
