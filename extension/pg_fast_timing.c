@@ -280,6 +280,8 @@ pft_ExecutorFinish(QueryDesc *queryDesc)
 	pft_finish(queryDesc, query);
 }
 
+extern PGDLLEXPORT void _PG_init(void);
+
 void
 _PG_init(void)
 {
