@@ -295,6 +295,8 @@ pft_describe_last(void)
 	const LastStatement *last = &pft_last;
 	StringInfoData text;
 
+	if (!last->jumped && last->estimated == 0 && last->untimed == 0)
+		return NULL;
 	initStringInfo(&text);
 	if (last->jumped)
 		appendStringInfo(&text, "the times are wrong, because a clock jumped; ");
@@ -305,8 +307,6 @@ pft_describe_last(void)
 	if (last->untimed > 0)
 		appendStringInfo(&text, "%d of %d plan nodes have no time, because there is no ticking clock; ",
 						 last->untimed, last->nodes);
-	if (text.len == 0)
-		return NULL;
 	text.data[text.len - 2] = '\0';
 	return text.data;
 }

@@ -125,6 +125,7 @@ struct FastQuery
 	double		lost_ns;		/* time not attributed because the last tick was
 								 * overdue when the run ended */
 	double		tickless_ns;	/* time without a ticker, or while it was stopped */
+	bool		tickless;		/* ticks are needed in this run, but cannot be started */
 };
 
 /* How a node's time was obtained. */

@@ -171,7 +171,6 @@ pft_ExecutorStart(QueryDesc *queryDesc, int eflags)
 typedef struct Run
 {
 	FastQuery  *query;			/* NULL: we do not time it */
-	bool		tickless;		/* ticks are needed, but cannot be started */
 	uint64		mark;			/* for pft_ticker_loss() */
 	ClockPair	start;			/* if the query uses the counter */
 } Run;
@@ -180,7 +179,7 @@ typedef struct Run
 static Run
 begin_run(FastQuery *query)
 {
-	Run			run = {query, false, 0, {0}};
+	Run			run = {query, 0, {0}};
 
 	nesting++;
 	if (query == NULL)
@@ -190,7 +189,7 @@ begin_run(FastQuery *query)
 		pft_reinstall(query);
 	if (query->method == METHOD_COUNT)
 		return run;
-	run.tickless = query->sampled > 0 && !pft_ticker_start();
+	query->tickless = query->sampled > 0 && !pft_ticker_start();
 	run.mark = pft_ticker_mark();
 	pft_ticker_note_period(query);
 	/* The server, too, adds times with different units then. */
@@ -230,7 +229,7 @@ note_run(const Run *run)
 		return;
 	loss = pft_ticker_loss(run->mark);
 	query->lost_ns += loss.lost_ns;
-	query->tickless_ns += run->tickless ? ns : Min((double) loss.stopped_ns, ns);
+	query->tickless_ns += query->tickless ? ns : Min((double) loss.stopped_ns, ns);
 	/* The worker can have read another rate from the configuration. */
 	pft_ticker_note_period(query);
 }

@@ -245,6 +245,9 @@ add_ticks(FastInstr *fi, uint64 before_ns)
 	uint64		ns = pft_ticks->last_ns - before_ns;
 	double		period = fi->query->period_ns;
 
+	/* A nested statement has started ticks that this run did not have before. */
+	if (fi->query->tickless)
+		return;
 	core_add_ns(&fi->core, ns);
 	fi->ticks++;
 
