@@ -73,12 +73,19 @@
 #define MAX_DRIFT_PPM	100.0
 #define MAX_STEP_NS		1000.0
 
-/* 64 pairs of reads take 2 us, or 0.1 ms with the slowest clocks. */
-#define PAIRS			64
+/* 33 reads take 1 us, or 0.1 ms with the slowest clocks.  With these, one round is enough. */
+#define PAIRS			16
 #define ROUNDS			5
+#define SLOW_ROUND_NS	20000
+
+/* The narrowest of these pairs of readings was not interrupted. */
+#define ANCHOR_PAIRS	64
 
 ClockFacts	pft_clocks[2] = {{.ns_per_tick = 1.0, .stale = true}, {.stale = true}};
 uint64		pft_tsc_scale = 0;
+double		pft_tsc_khz = 0;
+double		pft_tsc_ppm = 0;
+const char *pft_tsc_reason = "not checked yet";
 
 /* What all processes know about the counter. */
 typedef struct SharedClock
@@ -94,34 +101,13 @@ static SharedClock of_process;	/* without shared memory */
 static SharedClock *shared = &of_process;
 static ClockPair anchor;		/* of this process */
 static pid_t anchored_by = 0;
-static double rate_khz;			/* 0: unknown */
-static double rate_ppm;
 static bool checked = false;
 static uint64 checked_at;
-static const char *reason = "not checked yet";
 
 Size
 pft_clock_size(void)
 {
 	return sizeof(SharedClock);
-}
-
-double
-pft_tsc_khz(void)
-{
-	return rate_khz;
-}
-
-double
-pft_tsc_uncertainty_ppm(void)
-{
-	return rate_ppm;
-}
-
-const char *
-pft_tsc_reason(void)
-{
-	return reason;
 }
 
 /*
@@ -132,10 +118,11 @@ void
 pft_clock_measure(ClockKind kind)
 {
 	uint64		fastest = PG_UINT64_MAX;
+	uint64		first = clock_ordered(kind);
 
 	if (!pft_clocks[kind].stale)
 		return;
-	for (int round = 0; round < ROUNDS; round++)
+	for (int round = 0; round == 0 || (round < ROUNDS && ns_since(kind, first) < SLOW_ROUND_NS); round++)
 	{
 		uint64		start = clock_ordered(kind);
 		uint64		end = start;
@@ -167,47 +154,31 @@ kernel_trusts(void)
 	return found;
 }
 
-/* Returns whether the CPU promises a constant rate. */
-static bool
-is_invariant(void)
+/* Returns why the counter must not be used, or NULL. */
+static const char *
+distrust_reason(void)
 {
 #if defined(__x86_64__)
 	unsigned int a,
 				b,
 				c,
 				d;
-
-	return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1 << 8));
-#else
-	return true;
 #endif
-}
-
-/* Returns whether this process may read the counter.  A forbidden read would kill it. */
-static bool
-may_read(void)
-{
 #ifdef PR_GET_TSC
 	int			permission = 0; /* no known permission */
 
-	return prctl(PR_GET_TSC, &permission) != 0 || permission == PR_TSC_ENABLE;
-#else
-	return true;
+	/* A forbidden read would kill the process. */
+	if (prctl(PR_GET_TSC, &permission) == 0 && permission != PR_TSC_ENABLE)
+		return "this process may not read it (PR_SET_TSC)";
 #endif
-}
-
-/* Returns why the counter must not be used, or NULL. */
-static const char *
-distrust_reason(void)
-{
+#if defined(__x86_64__)
+	if (!__get_cpuid(0x80000007, &a, &b, &c, &d) || !(d & (1 << 8)))
+		return "the CPU does not say that its rate is constant (no invariant TSC)";
+#endif
 	if (!HAVE_TSC)
 		return "pg_fast_timing supports no counter on this platform";
-	if (!may_read())
-		return "this process may not read it (PR_SET_TSC)";
 	if (shared->refused)
 		return "it differed from the kernel's clock";
-	if (!is_invariant())
-		return "the CPU does not say that its rate is constant (no invariant TSC)";
 	return kernel_trusts() ? NULL : KERNEL_SAYS;
 }
 
@@ -235,7 +206,7 @@ narrowest_pair(void)
 {
 	ClockPair	best = pft_read_pair();
 
-	for (int i = 1; i < PAIRS; i++)
+	for (int i = 1; i < ANCHOR_PAIRS; i++)
 	{
 		ClockPair	next = pft_read_pair();
 
@@ -265,8 +236,8 @@ khz_between(ClockPair start, ClockPair end, double *ppm)
 static void
 set_rate(double khz, double ppm)
 {
-	rate_khz = khz;
-	rate_ppm = ppm;
+	pft_tsc_khz = khz;
+	pft_tsc_ppm = ppm;
 	pft_tsc_scale = (uint64) (1e6 / khz * 4294967296.0 + 0.5);
 	pft_clocks[KIND_TSC].ns_per_tick = 1e6 / khz;
 }
@@ -316,7 +287,7 @@ measure_rate(bool may_wait)
 
 	here = khz_between(anchor, now, &here_ppm);
 	if (anchored_by != MyProcPid ||
-		(rate_khz != 0 && (here == 0 || difference_ppm(here, rate_khz) > MAX_DRIFT_PPM + here_ppm + rate_ppm)))
+		(pft_tsc_khz != 0 && (here == 0 || difference_ppm(here, pft_tsc_khz) > MAX_DRIFT_PPM + here_ppm + pft_tsc_ppm)))
 		anchor = now;
 	anchored_by = MyProcPid;
 	if ((int64) (now.ns - anchor.ns) < needed_ns)
@@ -362,8 +333,8 @@ find_rate(bool may_wait)
 	}
 	if (!measure_rate(may_wait))
 		return false;
-	shared->khz = rate_khz;
-	shared->ppm = rate_ppm;
+	shared->khz = pft_tsc_khz;
+	shared->ppm = pft_tsc_ppm;
 	shared->checked_ns = now_ns;
 	return true;
 }
@@ -397,18 +368,18 @@ pft_tsc_usable(bool may_wait)
 {
 	uint64		now = system_now();
 
-	if (checked && now - checked_at < valid_ns(rate_ppm) && !(reason == NULL && shared->refused))
-		return reason == NULL;
-	reason = distrust_reason();
+	if (checked && now - checked_at < valid_ns(pft_tsc_ppm) && !(pft_tsc_reason == NULL && shared->refused))
+		return pft_tsc_reason == NULL;
+	pft_tsc_reason = distrust_reason();
 	checked = may_wait;
-	if (reason == NULL && !find_rate(may_wait))
-		reason = "its rate could not be measured";
+	if (pft_tsc_reason == NULL && !find_rate(may_wait))
+		pft_tsc_reason = "its rate could not be measured";
 	else
 		checked = true;
 	for (int kind = 0; kind < lengthof(pft_clocks); kind++)
 		pft_clocks[kind].stale = true;	/* the kernel may have switched its clock source */
 	checked_at = now;
-	return reason == NULL;
+	return pft_tsc_reason == NULL;
 }
 
 /*
@@ -425,13 +396,13 @@ pft_clocks_agree(ClockPair start)
 	/* An interruption during a reading makes it less precise. */
 	double		uncertain = (start.width + end.width) / 2.0 * pft_clocks[KIND_TSC].ns_per_tick;
 
-	if (fabs(by_tsc - by_kernel) <= by_kernel * (MAX_PPM + rate_ppm) / 1e6 + MAX_STEP_NS + uncertain)
+	if (fabs(by_tsc - by_kernel) <= by_kernel * (MAX_PPM + pft_tsc_ppm) / 1e6 + MAX_STEP_NS + uncertain)
 		return true;
 	if (!shared->refused)
 		ereport(LOG_SERVER_ONLY,
-				(errmsg("the CPU's counter is not used any more: a statement took %.3f ms by the counter, and %.3f ms by the kernel's clock",
-						by_tsc / 1e6, by_kernel / 1e6),
-				 errdetail("The times of this statement's plan nodes are wrong."),
+				(errmsg("CPU time stamp counter is not used any more"),
+				 errdetail("A statement took %.3f ms by the counter, and %.3f ms by the kernel's clock.",
+						   by_tsc / 1e6, by_kernel / 1e6),
 				 errhidestmt(true), errhidecontext(true)));
 	shared->refused = true;
 	checked = false;

@@ -62,11 +62,7 @@ typedef NodeInstrumentation CoreInstr;
 typedef WorkerNodeInstrumentation CoreWorkers;
 typedef int64 CoreTime;
 #define CORE_TIME_MAX			PG_INT64_MAX
-#define CORE_WANTS_TIMER(c)		((c)->instr.need_timer)
-#define CORE_WANTS_BUFFERS(c)	((c)->instr.need_bufusage)
-#define CORE_WANTS_WAL(c)		((c)->instr.need_walusage)
-#define CORE_BUFFERS(c)			((c)->instr.bufusage)
-#define CORE_WAL(c)				((c)->instr.walusage)
+#define CORE_USAGE(c)			(&(c)->instr)
 #define CORE_TOTAL(c)			((c)->instr.total.ticks)
 #define CORE_STARTUP(c)			((c)->startup.ticks)
 #define CORE_COUNTER(c)			((c)->counter.ticks)
@@ -75,11 +71,7 @@ typedef Instrumentation CoreInstr;
 typedef WorkerInstrumentation CoreWorkers;
 typedef double CoreTime;
 #define CORE_TIME_MAX			DBL_MAX
-#define CORE_WANTS_TIMER(c)		((c)->need_timer)
-#define CORE_WANTS_BUFFERS(c)	((c)->need_bufusage)
-#define CORE_WANTS_WAL(c)		((c)->need_walusage)
-#define CORE_BUFFERS(c)			((c)->bufusage)
-#define CORE_WAL(c)				((c)->walusage)
+#define CORE_USAGE(c)			(c)
 #define CORE_TOTAL(c)			((c)->total)
 #define CORE_STARTUP(c)			((c)->startup)
 #define CORE_COUNTER(c)			INSTR_TIME_GET_DOUBLE((c)->counter)

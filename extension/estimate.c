@@ -50,9 +50,12 @@ ticks_error_ns(const FastInstr *fi)
 		query->lost_ns + query->tickless_ns;
 }
 
-/* Returns the error of the time of parallel workers, or 0 if every call was timed. */
-static double
-workers_error_ns(const FastInstr *fi)
+/*
+ * Adds the error of the time of parallel workers to an estimate, if not every call
+ * was timed.  A worker that has no ticks reports a negative startup.
+ */
+static void
+add_workers(Estimate *estimate, const FastInstr *fi)
 {
 	const CoreWorkers *workers = fi->node->worker_instrument;
 	const FastQuery *query = fi->query;
@@ -63,10 +66,13 @@ workers_error_ns(const FastInstr *fi)
 	{
 		double		ns = core_ns_of_time(CORE_TOTAL(&workers->instrument[n]));
 
-		if (workers->instrument[n].nloops > 0)
-			variance += (ns + period) * period + query->tickless_ns * query->tickless_ns;
+		if (workers->instrument[n].nloops == 0)
+			continue;
+		variance += (ns + period) * period + query->tickless_ns * query->tickless_ns;
+		estimate->quality = Max(estimate->quality,
+								CORE_STARTUP(&workers->instrument[n]) < 0 ? TIME_NONE : TIME_ESTIMATED);
 	}
-	return STANDARD_ERRORS * sqrt(variance);
+	estimate->error_ns = hypot(estimate->error_ns, STANDARD_ERRORS * sqrt(variance));
 }
 
 /* Returns how a node's time was obtained, and its error.  The node's last loop must have ended. */
@@ -75,7 +81,9 @@ pft_estimate(const FastInstr *fi)
 {
 	Estimate	estimate = {TIME_EXACT, 0, 0};
 
-	if (fi->query->method != METHOD_AUTO)
+	if (fi->query->jumped)
+		estimate.quality = TIME_WRONG;
+	if (fi->query->jumped || fi->query->method != METHOD_AUTO)
 		return estimate;
 	if (fi->later_calls > 0)
 	{
@@ -84,13 +92,7 @@ pft_estimate(const FastInstr *fi)
 		estimate.error_ns = ticks_error_ns(fi);
 	}
 	if (fi->node->worker_instrument != NULL)
-	{
-		double		error_ns = workers_error_ns(fi);
-
-		if (error_ns > 0 && estimate.quality == TIME_EXACT)
-			estimate.quality = TIME_ESTIMATED;
-		estimate.error_ns = hypot(estimate.error_ns, error_ns);
-	}
+		add_workers(&estimate, fi);
 	return estimate;
 }
 
@@ -150,8 +152,9 @@ raise_to_children(const FastQuery *query, Bounds *bounds, int i)
 		InstrEndLoop(core);
 		if (quality == TIME_NONE)
 		{
-			/* The exact part alone would be misleading. */
-			CORE_TOTAL(core) = CORE_STARTUP(core) = 0;
+			/* The exact part alone would be misleading.  Only the startup can tell the leader of a worker. */
+			CORE_TOTAL(core) = 0;
+			CORE_STARTUP(core) = IsParallelWorker() ? core_time_of_ns(-1) : 0;
 			own->fi = NULL;
 		}
 		else
@@ -166,28 +169,20 @@ raise_to_children(const FastQuery *query, Bounds *bounds, int i)
 	}
 }
 
-/* Returns the upper bound of a node's time. */
-static CoreTime
-upper_bound(const FastQuery *query, const Bounds *bounds, int i)
-{
-	const TreeNode *each = &query->nodes[i];
-
-	if (bounds[i].outer >= 0)
-		return bounds[bounds[i].outer].high;
-	if (each->parent >= 0 || each->node->worker_instrument != NULL)
-		return CORE_TIME_MAX;
-	return query->elapsed_ns > 0 ? core_time_of_ns(query->elapsed_ns) : CORE_TIME_MAX;
-}
-
 /* Step 2, for one node: it takes at most as long as the node that calls it. */
 static void
 limit_to_parent(const FastQuery *query, Bounds *bounds, int i)
 {
-	CoreInstr  *core = query->nodes[i].node->instrument;
+	const TreeNode *each = &query->nodes[i];
+	CoreInstr  *core = each->node->instrument;
 	Bounds	   *own = &bounds[i];
 
-	own->high = upper_bound(query, bounds, i);
-	if (core == NULL || (own->fi == NULL && pft_instr_of(query->nodes[i].node) != NULL))
+	own->high = CORE_TIME_MAX;
+	if (own->outer >= 0)
+		own->high = bounds[own->outer].high;
+	else if (each->parent < 0 && each->node->worker_instrument == NULL && query->elapsed_ns > 0)
+		own->high = core_time_of_ns(query->elapsed_ns);
+	if (core == NULL || (own->fi == NULL && pft_instr_of(each->node) != NULL))
 		return;
 	if (own->fi != NULL)
 	{

@@ -81,7 +81,8 @@ validate_options(ExplainState *es, List *options, ParseState *pstate)
 static void
 explain_timing(const FastInstr *fi, ExplainState *es)
 {
-	static const char *const names[] = {"exact", "estimated", "none"};
+	static const char *const names[] = {"exact", "estimated", "none", "wrong"};
+	static const char *const texts[] = {"exact", "estimated", "none, because there is no ticking clock", "wrong, because a clock jumped"};
 	Estimate	estimate = pft_estimate(fi);
 
 	/* rounded up to the last printed digit, so that it remains a bound */
@@ -92,19 +93,17 @@ explain_timing(const FastInstr *fi, ExplainState *es)
 	if (es->format != EXPLAIN_FORMAT_TEXT)
 	{
 		ExplainPropertyText("Timing", names[estimate.quality], es);
-		if (estimate.quality == TIME_NONE)
+		if (estimate.quality > TIME_ESTIMATED)
 			return;
 		ExplainPropertyUInteger("Timing Samples", NULL, estimate.samples, es);
 		ExplainPropertyFloat("Timing Error", "ms", error_ms, 3, es);
 	}
-	else if (estimate.quality == TIME_EXACT)
-		ExplainPropertyText("Timing", "exact", es);
-	else if (estimate.quality == TIME_NONE)
-		ExplainPropertyText("Timing", "none, because there is no ticking clock", es);
-	else
+	else if (estimate.quality == TIME_ESTIMATED)
 		ExplainPropertyText("Timing",
 							psprintf("estimated from " UINT64_FORMAT " samples, +-%.3f ms", estimate.samples, error_ms),
 							es);
+	else
+		ExplainPropertyText("Timing", texts[estimate.quality], es);
 }
 
 static void
@@ -130,14 +129,12 @@ explain_plan(PlannedStmt *plannedstmt, IntoClause *into, ExplainState *es,
 	if (es->analyze && details_requested(es))
 		ExplainPropertyText("Fast Timing",
 							psprintf("method %s, %s, %.0f ticks per second",
-									 pft_method_name(last->method),
+									 pft_method_names[last->method],
 									 pft_tsc_usable(false) ?
-									 psprintf("TSC at %.3f MHz +- %.2f ppm", pft_tsc_khz() / 1e3, pft_tsc_uncertainty_ppm()) :
-									 psprintf("system clock (TSC: %s)", pft_tsc_reason()),
+									 psprintf("TSC at %.3f MHz +- %.2f ppm", pft_tsc_khz / 1e3, pft_tsc_ppm) :
+									 psprintf("system clock (TSC: %s)", pft_tsc_reason),
 									 last->period_ns > 0 ? 1e9 / last->period_ns : 0),
 							es);
-	if (es->analyze && last->just_finished && last->jumped)
-		ExplainPropertyText("Fast Timing Problem", "the times are wrong, because a clock jumped", es);
 }
 
 static void
@@ -160,13 +157,8 @@ init_for_version(void)
 #else							/* before 18 */
 
 /* The EXPLAIN that is running, and the text of its query. */
-typedef struct Explaining
-{
-	ExplainState *es;
-	const char *query_text;
-} Explaining;
-
-static Explaining explaining = {NULL, NULL};
+static ExplainState *explaining = NULL;
+static const char *explained_text = NULL;
 static ExplainOneQuery_hook_type prev_ExplainOneQuery = NULL;
 static ExecutorEnd_hook_type prev_ExecutorEnd = NULL;
 
@@ -195,9 +187,11 @@ static void
 explain_query(Query *query, int cursorOptions, IntoClause *into, ExplainState *es,
 			  const char *queryString, ParamListInfo params, QueryEnvironment *queryEnv)
 {
-	Explaining	outer = explaining;
+	ExplainState *outer = explaining;
+	const char *outer_text = explained_text;
 
-	explaining = (Explaining) {es, queryString};
+	explaining = es;
+	explained_text = queryString;
 	PG_TRY();
 	{
 		if (prev_ExplainOneQuery)
@@ -208,6 +202,7 @@ explain_query(Query *query, int cursorOptions, IntoClause *into, ExplainState *e
 	PG_FINALLY();
 	{
 		explaining = outer;
+		explained_text = outer_text;
 	}
 	PG_END_TRY();
 }
@@ -216,16 +211,12 @@ explain_query(Query *query, int cursorOptions, IntoClause *into, ExplainState *e
 static void
 explain_ExecutorEnd(QueryDesc *queryDesc)
 {
-	ExplainState *es = explaining.es;
+	ExplainState *es = explaining;
+	char	   *text;
 
-	if (es != NULL && es->analyze && es->timing && queryDesc->sourceText == explaining.query_text &&
-		pft_query_of(queryDesc->estate) != NULL)
-	{
-		char	   *text = pft_describe_last();
-
-		if (text != NULL)
-			ExplainPropertyText("Fast Timing", text, es);
-	}
+	if (es != NULL && es->analyze && es->timing && queryDesc->sourceText == explained_text &&
+		pft_query_of(queryDesc->estate) != NULL && (text = pft_describe_last()) != NULL)
+		ExplainPropertyText("Fast Timing", text, es);
 	if (prev_ExecutorEnd)
 		prev_ExecutorEnd(queryDesc);
 	else

@@ -45,7 +45,7 @@ static Size pool_used = 0;
 static Size pool_ready = 0;		/* bytes that can be written */
 static PoolItem *pool_free = NULL;
 
-/* The last started query comes first. */
+/* The last used query comes first. */
 static FastQuery *queries = NULL;
 
 /* Argument of the walk through a plan tree. */
@@ -111,13 +111,22 @@ pft_instr_of(const PlanState *node)
 	return pft_is_ours(node->instrument) ? (FastInstr *) node->instrument : NULL;
 }
 
+/* Returns our state of a query, or NULL.  A query that is found comes first from then on. */
 FastQuery *
 pft_query_of(const EState *estate)
 {
-	FastQuery  *query = queries;
+	FastQuery **link = &queries;
+	FastQuery  *query;
 
-	while (query != NULL && query->estate != estate)
-		query = query->next;
+	while (*link != NULL && (*link)->estate != estate)
+		link = &(*link)->next;
+	query = *link;
+	if (query != NULL && query != queries)
+	{
+		*link = query->next;
+		query->next = queries;
+		queries = query;
+	}
 	return query;
 }
 
@@ -266,7 +275,7 @@ core_first_call(void)
 	return first_call;
 }
 
-/* A node's first call.  The stack depth depends on the node, so one check is enough. */
+/* A node's first call.  It comes before exact times of the node.  The stack depth depends on the node, so one check is enough. */
 static TupleTableSlot *
 first_call(PlanState *node)
 {
@@ -276,7 +285,11 @@ first_call(PlanState *node)
 	if (fi == NULL)
 		node->ExecProcNode = core_first_call();
 	else
+	{
+		if (fi->phase == PHASE_EXACT && fi->granted == 0)
+			pft_request_calls(fi);
 		node->ExecProcNode = fi->entry != NULL ? fi->entry : fi->wrapper;
+	}
 	return node->ExecProcNode(node);
 }
 
@@ -317,7 +330,7 @@ install_node(FastQuery *query, TreeNode *each)
 
 	if (node->instrument == NULL || node->async_capable || node->ExecProcNode != core_first_call() ||
 		pft_returns_all_at_once(node) ||
-		CORE_WANTS_TIMER(node->instrument) != (query->method != METHOD_COUNT))
+		CORE_USAGE(node->instrument)->need_timer != (query->method != METHOD_COUNT))
 		return;
 	if (fi == NULL)
 	{

@@ -62,6 +62,8 @@ typedef enum Phase
 	PHASE_UNTIMED				/* not at all */
 } Phase;
 
+#define NO_TICK			PG_UINT64_MAX
+
 typedef struct FastQuery FastQuery;
 typedef struct FastInstr FastInstr;
 
@@ -108,6 +110,7 @@ struct FastQuery
 	Method		method;			/* when the query started */
 	ClockKind	clock;
 	bool		server_tsc;		/* instr_time counts the CPU's ticks (19) */
+	bool		has_run;
 	bool		jumped;			/* a clock jumped, or the server changed its clock */
 	bool		parallel;		/* workers were started whose times can be estimates */
 	bool		workers_exact;	/* their calls fit into the budget */
@@ -117,6 +120,9 @@ struct FastQuery
 	double		spent_ns;		/* cost of the calls that were allowed */
 	uint64		run_start;		/* of the current run, by the query's clock */
 	double		elapsed_ns;		/* time of all finished runs; negative: unknown */
+	double		known_ns;		/* the same and the current run until the last
+								 * request for budget */
+	uint64		refused_tick;	/* no request succeeds before the next tick */
 
 	/* the ticks */
 	int			sampled;		/* number of nodes that are not exact */
@@ -133,7 +139,8 @@ typedef enum Quality
 {
 	TIME_EXACT,
 	TIME_ESTIMATED,
-	TIME_NONE
+	TIME_NONE,					/* there were no ticks */
+	TIME_WRONG					/* a clock jumped */
 } Quality;
 
 typedef struct Estimate
@@ -197,21 +204,14 @@ typedef struct Ticker
 	volatile uint64 period_ns;	/* mean time between ticks */
 } Ticker;
 
-/* The time of a run for which ticks are missing. */
-typedef struct TickerLoss
-{
-	uint64		lost_ns;		/* an overdue tick would have accounted for it */
-	uint64		stopped_ns;		/* the ticker did not tick */
-} TickerLoss;
-
 /* pg_fast_timing.c: the settings */
 extern int	pft_method;
 extern int	pft_count_calls;
 extern int	pft_ticker;
 extern int	pft_sample_rate;
 extern bool pft_log_estimates;
-extern const char *pft_method_name(Method method);
-extern const char *pft_ticker_name(TickerKind kind);
+extern const char *const pft_method_names[];
+extern const char *const pft_ticker_names[];
 
 /* clock.c */
 extern ClockFacts pft_clocks[2];
@@ -220,10 +220,10 @@ extern Size pft_clock_size(void);
 extern void pft_clock_attach(void *memory, bool found);
 extern void pft_clock_init(void);
 extern void pft_clock_measure(ClockKind kind);
+extern double pft_tsc_khz;		/* rate; 0: unknown */
+extern double pft_tsc_ppm;		/* bound of its error */
+extern const char *pft_tsc_reason;	/* why it is not used; NULL: it is */
 extern bool pft_tsc_usable(bool may_wait);
-extern const char *pft_tsc_reason(void);
-extern double pft_tsc_khz(void);
-extern double pft_tsc_uncertainty_ppm(void);
 extern ClockPair pft_read_pair(void);
 extern bool pft_clocks_agree(ClockPair start);
 
@@ -238,6 +238,7 @@ extern void pft_reinstall(FastQuery *query);
 
 /* wrappers.c */
 extern ExecProcNodeMtd pft_wrapper(const FastInstr *fi);
+extern void pft_request_calls(FastInstr *fi);
 extern double pft_calls(const FastInstr *fi);
 extern double pft_call_cost_ns(ClockKind kind);
 extern bool pft_fits_budget(const FastQuery *query, double calls);
@@ -258,7 +259,7 @@ extern void pft_ticker_note_period(FastQuery *query);
 extern bool pft_ticker_start(void);
 extern void pft_ticker_stop(void);
 extern uint64 pft_ticker_mark(void);
-extern TickerLoss pft_ticker_loss(uint64 mark);
+extern void pft_ticker_note_loss(FastQuery *query, uint64 mark, double ns);
 extern TickerKind pft_ticker_now(const char **reason);
 
 /* explain.c */
@@ -266,7 +267,6 @@ extern void pft_explain_init(void);
 
 /* stats.c */
 extern void pft_stats_init(void);
-extern bool pft_stats_are_shared(void);
 extern void pft_stats_add(Counter counter, uint64 n);
 
 /*

@@ -53,6 +53,9 @@ static const struct config_enum_entry ticker_options[] = {
 	{NULL, 0, false}
 };
 
+const char *const pft_method_names[] = {"off", "auto", "tsc"};
+const char *const pft_ticker_names[] = {"worker", "thread", "none"};
+
 int			pft_method = METHOD_AUTO;
 int			pft_count_calls = COUNT_NONE;
 int			pft_ticker = TICKER_WORKER;
@@ -67,46 +70,24 @@ static ExecutorStart_hook_type prev_ExecutorStart = NULL;
 static ExecutorRun_hook_type prev_ExecutorRun = NULL;
 static ExecutorFinish_hook_type prev_ExecutorFinish = NULL;
 
-static const char *
-option_name(const struct config_enum_entry *options, int value)
-{
-	while (options->name != NULL && options->val != value)
-		options++;
-	return options->name;
-}
-
-/* Returns the name of a method, as in the setting. */
-const char *
-pft_method_name(Method method)
-{
-	return option_name(method_options, (int) method);
-}
-
-/* Returns the name of a ticker, as in the setting. */
-const char *
-pft_ticker_name(TickerKind kind)
-{
-	return option_name(ticker_options, (int) kind);
-}
-
 static void
 define_settings(void)
 {
 	DefineCustomEnumVariable("pg_fast_timing.method",
 							 "Method that times plan nodes.",
-							 "auto: exact while cheap, then estimated; off: by the server; tsc: every call, with the CPU's counter.",
+							 "\"auto\" is exact while that is cheap, and then estimates.  \"off\" leaves it to the server.  \"tsc\" times every call with the CPU's counter.",
 							 &pft_method, METHOD_AUTO, method_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("pg_fast_timing.count_calls",
 							 "Selects the statements whose calls of plan nodes are counted.",
-							 "off: only those with EXPLAIN ANALYZE or auto_explain.log_analyze; top: also those that clients send; "
-							 "all: also those within functions.",
+							 "\"off\" selects only those with EXPLAIN ANALYZE or auto_explain.log_analyze.  \"top\" adds those that clients send, "
+							 "and \"all\" also those within functions.",
 							 &pft_count_calls, COUNT_NONE, count_calls_options,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("pg_fast_timing.ticker",
 							 "Selects who writes the ticking clock.",
-							 "worker: one background worker for all sessions, if the library is in shared_preload_libraries; "
-							 "thread: a thread in each backend that needs it; none: no ticks.",
+							 "\"worker\" is one background worker for all sessions, if the library is in shared_preload_libraries.  "
+							 "\"thread\" is a thread in each backend that needs it.",
 							 &pft_ticker, TICKER_WORKER, ticker_options,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_fast_timing.sample_rate",
@@ -132,7 +113,10 @@ calls_wanted(void)
 	return pft_count_calls == COUNT_ALL || (pft_count_calls == COUNT_TOP && nesting == 0);
 }
 
-/* Returns whether the query that starts now is that of an EXPLAIN which a client has sent. */
+/*
+ * Returns whether the query that starts now is that of an EXPLAIN which a client
+ * has sent.  EXPLAIN sets its options before the hooks.
+ */
 static bool
 is_typed(const QueryDesc *queryDesc)
 {
@@ -140,7 +124,7 @@ is_typed(const QueryDesc *queryDesc)
 
 	if (IsParallelWorker())
 		return queryDesc->instrument_options & INSTRUMENT_TYPED;
-	if (nesting > 0 || ActivePortal == NULL || ActivePortal->stmts == NIL)
+	if (queryDesc->instrument_options == 0 || nesting > 0 || ActivePortal == NULL || ActivePortal->stmts == NIL)
 		return false;
 	statement = linitial_node(PlannedStmt, ActivePortal->stmts);
 	return statement->utilityStmt != NULL && IsA(statement->utilityStmt, ExplainStmt);
@@ -171,9 +155,18 @@ pft_ExecutorStart(QueryDesc *queryDesc, int eflags)
 typedef struct Run
 {
 	FastQuery  *query;			/* NULL: we do not time it */
-	uint64		mark;			/* for pft_ticker_loss() */
+	uint64		mark;			/* for pft_ticker_note_loss() */
 	ClockPair	start;			/* if the query uses the counter */
 } Run;
+
+/* Since 19 the unit of times can change during a statement.  The server, too, adds times with different units then. */
+static void
+note_unit(FastQuery *query)
+{
+	if (query->server_tsc != server_times_by_tsc())
+		query->jumped = true;
+	query->server_tsc = server_times_by_tsc();
+}
 
 /* `query` is NULL if none of its nodes has our timing, or none can run. */
 static Run
@@ -185,17 +178,16 @@ begin_run(FastQuery *query)
 	if (query == NULL)
 		return run;
 	own_nesting++;
-	if (IsParallelWorker())
+	if (IsParallelWorker() && !query->has_run)
 		pft_reinstall(query);
+	query->has_run = true;
 	if (query->method == METHOD_COUNT)
 		return run;
 	query->tickless = query->sampled > 0 && !pft_ticker_start();
 	run.mark = pft_ticker_mark();
 	pft_ticker_note_period(query);
-	/* The server, too, adds times with different units then. */
-	if (query->server_tsc != server_times_by_tsc())
-		query->jumped = true;
-	query->server_tsc = server_times_by_tsc();
+	query->refused_tick = NO_TICK;
+	note_unit(query);
 	if (query->clock == KIND_TSC)
 		run.start = pft_read_pair();
 	query->run_start = clock_ordered(query->clock);
@@ -217,21 +209,17 @@ note_run(const Run *run)
 {
 	FastQuery  *query = run->query;
 	double		ns = ns_since(query->clock, query->run_start);
-	TickerLoss	loss;
 
 	if (query->method == METHOD_COUNT)
 		return;
+	note_unit(query);
 	if (query->clock == KIND_TSC && !pft_clocks_agree(run->start))
 		query->jumped = true;
 	/* After a jump the duration is unknown, and so is the sum. */
 	query->elapsed_ns += query->jumped ? -INFINITY : ns;
-	if (query->sampled == 0 && !query->parallel)
-		return;
-	loss = pft_ticker_loss(run->mark);
-	query->lost_ns += loss.lost_ns;
-	query->tickless_ns += query->tickless ? ns : Min((double) loss.stopped_ns, ns);
-	/* The worker can have read another rate from the configuration. */
-	pft_ticker_note_period(query);
+	/* Most runs need no ticks. */
+	if (query->sampled > 0 || query->parallel)
+		pft_ticker_note_loss(query, run->mark, ns);
 }
 
 static void

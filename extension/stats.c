@@ -97,13 +97,6 @@ pft_stats_init(void)
 	shmem_startup_hook = find_memory;
 }
 
-/* Returns whether all sessions have common counters. */
-bool
-pft_stats_are_shared(void)
-{
-	return statistics != &of_session;
-}
-
 /* Adds to a counter.  Takes no lock, and raises no error. */
 void
 pft_stats_add(Counter counter, uint64 n)
@@ -144,7 +137,7 @@ add_text(Row *row, const char *text)
 }
 
 static void
-add_clock(Row *row)
+add_session(Row *row)
 {
 	bool		usable = pft_tsc_usable(true);
 	ClockKind	kind = usable ? KIND_TSC : KIND_SYSTEM;
@@ -152,22 +145,17 @@ add_clock(Row *row)
 	TickerKind	ticker = pft_ticker_now(&ticker_reason);
 
 	pft_clock_measure(kind);
-	add_text(row, pft_method_name(pft_method));
+	add_text(row, pft_method_names[pft_method]);
 	add_text(row, usable ? "tsc" : "system");
 	add(row, Float8GetDatum(pft_clocks[kind].cost * pft_clocks[kind].ns_per_tick));
-	add_text(row, usable ? NULL : pft_tsc_reason());
+	add_text(row, pft_tsc_reason);
 	row->nulls[row->length] = !usable;
-	add(row, Float8GetDatum(pft_tsc_khz()));
+	add(row, Float8GetDatum(pft_tsc_khz));
 	row->nulls[row->length] = !usable;
-	add(row, Float8GetDatum(pft_tsc_uncertainty_ppm()));
+	add(row, Float8GetDatum(pft_tsc_ppm));
 	add(row, Int32GetDatum(1000000000 / pft_ticker_period_ns()));
-	add_text(row, pft_ticker_name(ticker));
+	add_text(row, pft_ticker_names[ticker]);
 	add_text(row, ticker_reason);
-}
-
-static void
-add_last(Row *row)
-{
 	add(row, Int32GetDatum(pft_last.nodes));
 	add(row, Int32GetDatum(pft_last.estimated));
 	add(row, Int64GetDatum(pft_last.samples));
@@ -175,15 +163,10 @@ add_last(Row *row)
 }
 
 static void
-add_scope(Row *row)
-{
-	add_text(row, pft_stats_are_shared() ? "server" : "session");
-	add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&statistics->since)));
-}
-
-static void
 add_counters(Row *row, Counter after_last)
 {
+	add_text(row, statistics != &of_session ? "server" : "session");
+	add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&statistics->since)));
 	for (int counter = 0; counter < after_last; counter++)
 	{
 		if (counter == TIMING_NS)
@@ -221,9 +204,7 @@ pg_fast_timing_info(PG_FUNCTION_ARGS)
 {
 	Row			row = {0};
 
-	add_clock(&row);
-	add_last(&row);
-	add_scope(&row);
+	add_session(&row);
 	add_counters(&row, TIMING_NS);
 	return result_of(fcinfo, &row);
 }
@@ -233,8 +214,7 @@ pg_fast_timing_info_1_1(PG_FUNCTION_ARGS)
 {
 	Row			row = {0};
 
-	add_clock(&row);
-	add_last(&row);
+	add_session(&row);
 	return result_of(fcinfo, &row);
 }
 
@@ -243,7 +223,6 @@ pg_fast_timing_counters(PG_FUNCTION_ARGS)
 {
 	Row			row = {0};
 
-	add_scope(&row);
 	add_counters(&row, COUNTERS);
 	return result_of(fcinfo, &row);
 }

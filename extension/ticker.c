@@ -5,7 +5,7 @@
  *
  * The background worker ticks for all sessions.  A session uses its own thread
  * if there is no worker, if the worker does not tick, or if it ticks at another
- * rate.  No statement ever waits for either of them.
+ * rate.  No statement waits for the worker.
  *
  * Only one process or thread writes a clock at any time: for that of the worker,
  * the state says which one.  Readers need no lock, because they read one number.
@@ -67,11 +67,7 @@
 /* Sessions use their own threads until the worker starts again.  A worker that always fails does not fill the log. */
 #define RESTART_SECONDS	5
 
-/*
- * A wait for the latch ends at once after a signal, but has a resolution of 1 ms.
- * So the end of an interval is a sleep, and a signal that arrives just before it
- * is noticed after this time at the latest.
- */
+/* A wait for the latch has a resolution of 1 ms, so the worker sleeps.  It notices a signal after this time at the latest. */
 #define MAX_SLEEP_NS	10000000
 
 /* A session that needs ticks once in a minute keeps its thread.  Tests use a shorter time. */
@@ -268,23 +264,6 @@ handle_signals(void)
 	}
 }
 
-/* Sleeps until `ns` at the latest. */
-static void
-sleep_until(uint64 now, uint64 ns)
-{
-	uint64		left = ns - now;
-
-	if (left > MAX_SLEEP_NS)
-		WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-				  (long) ((left - MAX_SLEEP_NS) / 1000000 + 1), PG_WAIT_EXTENSION);
-	else
-	{
-		struct timespec interval = {0, (long) left};
-
-		nanosleep(&interval, NULL);
-	}
-}
-
 /* Changes the state before a sleep.  If a backend that still saw the ticks needs them, it tries to take the state back. */
 static void
 park(void)
@@ -316,7 +295,7 @@ tick_or_sleep(uint64 *until_ns)
 	if (now >= *until_ns)
 		park();
 	else if (now < next_ns)
-		sleep_until(now, next_ns);
+		nanosleep(&(struct timespec) {0, (long) Min(next_ns - now, MAX_SLEEP_NS)}, NULL);
 	else
 		tick(&shared->ticker, now, &random_state);
 }
@@ -413,15 +392,13 @@ use_worker(void)
 	is_user = true;
 	for (int i = 0; i < MAX_READS; i++)
 	{
-		uint32		state = SHARED_PARKED;
+		uint32		state = pg_atomic_read_u32(&shared->state);
 
-		if (pg_atomic_compare_exchange_u32(&shared->state, &state, SHARED_STARTING))
-		{
+		if (state == SHARED_PARKED && pg_atomic_compare_exchange_u32(&shared->state, &state, SHARED_STARTING))
 			wake_worker();
-			return true;
-		}
-		if (state == SHARED_TICKING)
-			return true;
+		else if (state != SHARED_TICKING)
+			continue;
+		return true;
 	}
 	leave_worker();
 	return false;
@@ -617,7 +594,7 @@ pft_ticker_stop(void)
 	running = false;
 }
 
-/* Returns a mark for pft_ticker_loss(), at the start of a run. */
+/* Returns a mark for pft_ticker_note_loss(), at the start of a run. */
 uint64
 pft_ticker_mark(void)
 {
@@ -625,32 +602,29 @@ pft_ticker_mark(void)
 }
 
 /*
- * Returns the time for which ticks are missing since the mark, before the ticks
- * are stopped.
+ * Adds the time for which ticks are missing since the mark, in a run of `ns`, to a
+ * query.  Called before the ticks are stopped.
  *
  * On a busy machine the worker or the thread may not run until the backend sleeps.
  * A late tick in a long run does no harm.  But a tick that is overdue at the end
  * of the run is lost, and so is the time that it would have accounted for.
  */
-TickerLoss
-pft_ticker_loss(uint64 mark)
+void
+pft_ticker_note_loss(FastQuery *query, uint64 mark, double ns)
 {
-	TickerLoss	loss = {0, 0};
-	uint64		now;
-	uint64		last_ns;
+	uint64		now = system_now();
+	uint64		last_ns = Min(pft_ticks->last_ns, now);	/* a tick can come between these reads */
+	uint64		stopped_ns = pft_ticks->stopped_ns - (mark == MARK_BEFORE_TICKS ? stopped_before_ns : mark);
 
-	/* Most runs need no ticks, and reading a slow clock takes a microsecond. */
 	if (!running)
-		return loss;
-	loss.stopped_ns = pft_ticks->stopped_ns - (mark == MARK_BEFORE_TICKS ? stopped_before_ns : mark);
-	now = system_now();
-	/* A tick can come between these reads. */
-	last_ns = Min(pft_ticks->last_ns, now);
-	if (was_stopped(pft_ticks, now))
-		loss.stopped_ns += now - last_ns;
+		stopped_ns = query->tickless ? PG_UINT64_MAX : 0;
+	else if (was_stopped(pft_ticks, now))
+		stopped_ns += now - last_ns;
 	else if (overdue_ns(pft_ticks, now) > 0)
-		loss.lost_ns = now - last_ns;
-	return loss;
+		query->lost_ns += now - last_ns;
+	query->tickless_ns += Min((double) stopped_ns, ns);
+	/* The worker can have read another rate from the configuration. */
+	pft_ticker_note_period(query);
 }
 
 /*

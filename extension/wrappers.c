@@ -21,23 +21,22 @@
 #include "storage/bufmgr.h"
 
 /*
- * Timing may cost this share of the statement's time, and besides this amount:
- * a person who typed EXPLAIN wants exact times, and auto_explain times statements
- * that nobody may look at.  Tests use other amounts.
+ * Timing may cost this share of the statement's time, and besides an amount: a
+ * person who typed EXPLAIN wants exact times, and auto_explain times statements
+ * that nobody may look at.  Tests build the extension without any budget.
  */
 #define BUDGET_SHARE	0.005
-#ifndef TYPED_BUDGET_NS
-#define TYPED_BUDGET_NS	20000000.0
-#endif
-#ifndef OTHER_BUDGET_NS
-#define OTHER_BUDGET_NS	20000.0
+#ifdef ONLY_ESTIMATES
+#define BUDGET_NS(typed)	(-1e18)
+#else
+#define BUDGET_NS(typed)	((typed) ? 20e6 : 20e3)
 #endif
 
 /* Cost of the bookkeeping for a timed call, about that of a cheap clock. */
 #define BOOKKEEPING_NS	20
 
-/* A node asks for as many calls as it had, at least and at most for these. */
-#define FIRST_CALLS		16
+/* A node asks for as many calls as it had, at least and at most for these.  Many nodes have only one or two calls. */
+#define FIRST_CALLS		4
 #define MOST_CALLS		4096
 
 /* Unordered reads are cheaper.  tests/extension/accuracy.py compares with ordered reads. */
@@ -64,9 +63,9 @@ StaticAssertDecl(offsetof(BufferUsage, temp_blks_written) == 9 * sizeof(int64),
 static UsageKind
 usage_kind(const FastInstr *fi)
 {
-	if (CORE_WANTS_WAL(&fi->core))
+	if (CORE_USAGE(&fi->core)->need_walusage)
 		return USAGE_ALL;
-	if (!CORE_WANTS_BUFFERS(&fi->core))
+	if (!CORE_USAGE(&fi->core)->need_bufusage)
 		return USAGE_NONE;
 	return PG_VERSION_NUM >= 180000 && track_io_timing ? USAGE_ALL : USAGE_BUFFERS;
 }
@@ -102,35 +101,21 @@ usage_copy(FastInstr *fi, UsageKind kind, uint64 sum)
 static pg_noinline void
 usage_add(FastInstr *fi, UsageKind kind, uint64 sum)
 {
-	if (CORE_WANTS_BUFFERS(&fi->core))
-		BufferUsageAccumDiff(&CORE_BUFFERS(&fi->core), &pgBufferUsage, &fi->buffers_start);
-	if (CORE_WANTS_WAL(&fi->core))
-		WalUsageAccumDiff(&CORE_WAL(&fi->core), &pgWalUsage, &fi->wal_start);
+	if (CORE_USAGE(&fi->core)->need_bufusage)
+		BufferUsageAccumDiff(&CORE_USAGE(&fi->core)->bufusage, &pgBufferUsage, &fi->buffers_start);
+	if (CORE_USAGE(&fi->core)->need_walusage)
+		WalUsageAccumDiff(&CORE_USAGE(&fi->core)->walusage, &pgWalUsage, &fi->wal_start);
 	usage_copy(fi, kind, sum);
 }
 
+/* Calls the function if a counter has changed. */
 static pg_attribute_always_inline void
-usage_enter(FastInstr *fi, UsageKind kind)
+usage_check(FastInstr *fi, UsageKind kind, void (*changed) (FastInstr *, UsageKind, uint64))
 {
-	if (kind != USAGE_NONE)
-	{
-		uint64		sum = usage_sum(kind);
+	uint64		sum = kind == USAGE_NONE ? 0 : usage_sum(kind);
 
-		if (unlikely(sum != fi->usage_sum))
-			usage_copy(fi, kind, sum);
-	}
-}
-
-static pg_attribute_always_inline void
-usage_leave(FastInstr *fi, UsageKind kind)
-{
-	if (kind != USAGE_NONE)
-	{
-		uint64		sum = usage_sum(kind);
-
-		if (unlikely(sum != fi->usage_sum))
-			usage_add(fi, kind, sum);
-	}
+	if (kind != USAGE_NONE && unlikely(sum != fi->usage_sum))
+		changed(fi, kind, sum);
 }
 
 /* Returns the calls of a node in this process. */
@@ -151,14 +136,21 @@ pft_call_cost_ns(ClockKind kind)
 static double
 allowed_ns(const FastQuery *query, double elapsed_ns)
 {
-	return (query->typed ? TYPED_BUDGET_NS : OTHER_BUDGET_NS) + BUDGET_SHARE * elapsed_ns;
+	return BUDGET_NS(query->typed) + BUDGET_SHARE * elapsed_ns;
 }
 
-/* Returns whether these calls of a process were certainly all exact, although its nodes asked for up to twice as many. */
+/*
+ * Returns whether these calls of another process were certainly all exact.  Its
+ * nodes asked for up to twice as many, and it may have used another clock.
+ */
 bool
 pft_fits_budget(const FastQuery *query, double calls)
 {
-	return (2 * calls + query->node_count * FIRST_CALLS) * pft_call_cost_ns(query->clock) <= allowed_ns(query, 0);
+	double		cost;
+
+	pft_clock_measure(KIND_SYSTEM);
+	cost = Max(pft_call_cost_ns(KIND_SYSTEM), pft_call_cost_ns(query->clock));
+	return (2 * calls + query->node_count * FIRST_CALLS) * cost <= allowed_ns(query, 0);
 }
 
 /* Asks the budget for more exact calls of a node.  Returns whether it has allowed them. */
@@ -167,14 +159,20 @@ request_calls(FastInstr *fi)
 {
 	FastQuery  *query = fi->query;
 	int32		calls = Max(Min(fi->granted, MOST_CALLS), FIRST_CALLS);
+	double		cost = calls * pft_call_cost_ns(query->clock);
 
 	if (query->method == METHOD_AUTO)
 	{
-		double		elapsed = Max(query->elapsed_ns, 0) + ns_since(query->clock, query->run_start);
-		double		cost = calls * pft_call_cost_ns(query->clock);
-
-		if (query->spent_ns + cost > allowed_ns(query, elapsed))
-			return false;
+		if (query->spent_ns + cost > allowed_ns(query, query->known_ns))
+		{
+			/* The clock is read at most once per tick, because reading it for each of many nodes would cost more. */
+			if (query->refused_tick == pft_ticks->last_ns)
+				return false;
+			query->refused_tick = pft_ticks->last_ns;
+			query->known_ns = Max(query->elapsed_ns, 0) + ns_since(query->clock, query->run_start);
+			if (query->spent_ns + cost > allowed_ns(query, query->known_ns))
+				return false;
+		}
 		query->spent_ns += cost;
 	}
 	fi->left += calls;
@@ -182,34 +180,24 @@ request_calls(FastInstr *fi)
 	return true;
 }
 
-/* Called if the budget does not allow more exact calls.  The ticks are those of the query's other nodes. */
-static void
-leave_exact_phase(FastInstr *fi)
+/*
+ * Asks for more exact calls, also before the first one.  If the budget does not allow them, the node changes
+ * to ticks, or remains without times.  If another extension has put a function in
+ * front of the old wrapper, that wrapper calls the new one.
+ */
+pg_noinline void
+pft_request_calls(FastInstr *fi)
 {
-	FastQuery  *query = fi->query;
-	PlanState  *node = fi->node;
 	ExecProcNodeMtd old = fi->wrapper;
 
-	/* Another extension has put a function in front, which would continue to call the old wrapper. */
-	if (node->ExecProcNode != old && node->ExecProcNode != fi->entry)
-	{
-		fi->left += MOST_CALLS;
-		fi->granted += MOST_CALLS;
+	if (request_calls(fi))
 		return;
-	}
 	fi->phase = pft_ticker_start() ? PHASE_TICKS : PHASE_UNTIMED;
 	fi->wrapper = pft_wrapper(fi);
-	if (node->ExecProcNode == old)
-		node->ExecProcNode = fi->wrapper;
-	query->sampled++;
-	pft_ticker_note_period(query);
-}
-
-static pg_noinline void
-review(FastInstr *fi)
-{
-	if (!request_calls(fi))
-		leave_exact_phase(fi);
+	if (fi->node->ExecProcNode == old)
+		fi->node->ExecProcNode = fi->wrapper;
+	fi->query->sampled++;
+	pft_ticker_note_period(fi->query);
 }
 
 /* Adds ticks of a clock to a node's time.  A call can be shorter than a ns, so the fraction is kept for the next call. */
@@ -304,19 +292,22 @@ exact_call(PlanState *node, UsageKind usage, ClockKind kind, bool ordered)
 
 	if (unlikely(!pft_is_ours(fi)))
 		return timed_by_server(node);
-	usage_enter(fi, usage);
+	if (unlikely(fi->phase != PHASE_EXACT))
+		return fi->wrapper(node);
+	usage_check(fi, usage, usage_copy);
 	start = read_clock(kind, ordered);
 	slot = node->ExecProcNodeReal(node);
 	add_elapsed(fi, kind, read_clock(kind, ordered) - start);
 	count_row(fi, slot);
-	usage_leave(fi, usage);
+	usage_check(fi, usage, usage_add);
 	if (unlikely(--fi->left <= 0))
-		review(fi);
+		pft_request_calls(fi);
 	return slot;
 }
 
+/* A call after the exact ones, with the ticks that fall into it or without times. */
 static pg_attribute_always_inline TupleTableSlot *
-ticks_call(PlanState *node, UsageKind usage)
+later_call(PlanState *node, UsageKind usage, bool with_ticks)
 {
 	FastInstr  *fi = (FastInstr *) node->instrument;
 	TupleTableSlot *slot;
@@ -324,28 +315,12 @@ ticks_call(PlanState *node, UsageKind usage)
 
 	if (unlikely(!pft_is_ours(fi)))
 		return timed_by_server(node);
-	usage_enter(fi, usage);
-	before_ns = pft_ticks->last_ns;
+	usage_check(fi, usage, usage_copy);
+	before_ns = with_ticks ? pft_ticks->last_ns : 0;
 	slot = node->ExecProcNodeReal(node);
-	if (unlikely(pft_ticks->last_ns != before_ns))
+	if (with_ticks && unlikely(pft_ticks->last_ns != before_ns))
 		add_ticks(fi, before_ns);
-	usage_leave(fi, usage);
-	count_row(fi, slot);
-	fi->later_calls++;
-	return slot;
-}
-
-static pg_attribute_always_inline TupleTableSlot *
-untimed_call(PlanState *node, UsageKind usage)
-{
-	FastInstr  *fi = (FastInstr *) node->instrument;
-	TupleTableSlot *slot;
-
-	if (unlikely(!pft_is_ours(fi)))
-		return timed_by_server(node);
-	usage_enter(fi, usage);
-	slot = node->ExecProcNodeReal(node);
-	usage_leave(fi, usage);
+	usage_check(fi, usage, usage_add);
 	count_row(fi, slot);
 	fi->later_calls++;
 	return slot;
@@ -359,16 +334,16 @@ name(PlanState *node) \
 }
 
 #define WRAPPERS(name, function, ...) \
-WRAPPER(name##_only, function(node, USAGE_NONE, ##__VA_ARGS__)) \
-WRAPPER(name##_buffers, function(node, USAGE_BUFFERS, ##__VA_ARGS__)) \
-WRAPPER(name##_all, function(node, USAGE_ALL, ##__VA_ARGS__)) \
+WRAPPER(name##_only, function(node, USAGE_NONE, __VA_ARGS__)) \
+WRAPPER(name##_buffers, function(node, USAGE_BUFFERS, __VA_ARGS__)) \
+WRAPPER(name##_all, function(node, USAGE_ALL, __VA_ARGS__)) \
 static const ExecProcNodeMtd name[] = {name##_only, name##_buffers, name##_all};
 
 WRAPPERS(system_time, exact_call, KIND_SYSTEM, true)
 WRAPPERS(tsc_time, exact_call, KIND_TSC, false)
 WRAPPERS(ordered_tsc_time, exact_call, KIND_TSC, true)
-WRAPPERS(ticks, ticks_call)
-WRAPPERS(untimed, untimed_call)
+WRAPPERS(ticks, later_call, true)
+WRAPPERS(untimed, later_call, false)
 
 /* Returns the wrapper for a node in its phase. */
 ExecProcNodeMtd

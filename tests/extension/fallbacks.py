@@ -88,8 +88,17 @@ def other_tickers(server):
     if "WARNING:" in said or "threads|1" not in said or scan["Actual Rows"] != 2_000_000 or scan["Actual Total Time"] != 0:
         yield f"ticker = none: {said}"
     marks = (scan.get("Timing"), plans(said)[0].get("Fast Timing"))
-    if marks not in (("none", None), (None, "1 of 2 plan nodes have no time, because there is no ticking clock")):
+    if marks not in (("none", None), (None, "2 of 2 plan nodes have no time, because there is no ticking clock")):
         yield f"ticker = none: {marks}"
+    # A worker tells its leader that it has no ticks.
+    every = f"SET max_parallel_workers_per_gather = 2; SET parallel_leader_participation = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;"
+    said = server.psql(f"{using('none')} {every} {MANY} {INFO}")
+    node = plans(said)[0]["Plan"]
+    while "Plans" in node:
+        node = node["Plans"][0]
+    marked = node.get("Timing") == "none" if server.installation.major >= 18 else "plan nodes have no time" in plans(said)[0]["Fast Timing"]
+    if node["Node Type"] != "Seq Scan" or node["Actual Loops"] != 2 or node["Actual Total Time"] != 0 or not marked:
+        yield f"parallel workers without ticks: {said}"
 
 
 

@@ -26,12 +26,14 @@ def check(installation):
             (denied, {"TSC_DENIED": "1"}),
             (no_thread, {"NO_THREAD": "1"}),
             (slow, {"TSC_DENIED": "1", "SLOW_NS": "2000"}),
+            (slow_workers, {"SLOW_NS": "2000"}),
             (backward, {"RAW_BACK": "1"}),
             (other_rate, {"RAW_PPM": "100000", "SWITCH": SWITCH}),
             (interrupted, {"RAW_LATE": "5", "SWITCH": SWITCH}),
             (jump, {"SWITCH": SWITCH}),
             (jump_between, {"SWITCH": SWITCH}),
             (jump_before, {"SWITCH": SWITCH}),
+            (other_source, {}),
         ):
             preloaded = {"shared_preload_libraries": "pg_fast_timing"} if scenario is jump_before else {}
             with Server(installation, SETTINGS | preloaded, preload=[library], env=env) as server:
@@ -100,6 +102,23 @@ def slow(server):
     before_ms, after_ms = map(float, re.findall(r"^cost\|(\S+)", said, re.M))
     if not 0 < after_ms - before_ms <= 20 + 0.005 * explained(first_plan(said))["Execution Time"]:
         yield f"the cost of timing: {before_ms} ms, then {after_ms} ms: {said}"
+    # auto_explain has a smaller budget, and many nodes have a common one.
+    parts = """CREATE TABLE p (i int) PARTITION BY LIST (i); SELECT format('CREATE TABLE p%s PARTITION OF p FOR VALUES IN (%s)', g, g)
+        FROM generate_series(1, 100) g \\gexec\n"""
+    said = server.psql(session("auto", parts, "\\timing on", cost, "SELECT count(*) FROM p \\g /dev/null", "\\timing off", cost))
+    before_ms, after_ms = map(float, re.findall(r"^cost\|(\S+)", said, re.M))
+    took_ms = float(re.findall(r"^Time: ([\d.]+) ms", said, re.M)[1])
+    # The first one of the two statements that show the cost is timed, too.
+    if not 0 < after_ms - before_ms <= 2 * (0.02 + 0.005 * took_ms):
+        yield f"the cost of timing 100 nodes under auto_explain: {before_ms} ms, then {after_ms} ms: {said}"
+
+
+def slow_workers(server):
+    """Workers that do not know the counter's rate use the slow clock, and the leader does not call their times exact."""
+    every = "SET max_parallel_workers_per_gather = 2; SET parallel_leader_participation = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;"
+    said = server.psql(session("auto", every, "SELECT pg_fast_timing_info() \\g /dev/null", TIMED, INFO, forced=False))
+    if "Workers Launched: 2" not in said or info(said)["last_estimated"] == 0:
+        yield f"workers with a slow clock: {said}"
 
 
 def backward(server):
@@ -114,7 +133,7 @@ def other_rate(server):
     """The machine was migrated between two statements, and the rate changed by 10%: it is measured again, or the next statement notices it."""
     said = server.psql(session("tsc", TIMED, INFO, "SELECT switch();", TIMED, INFO, forced=False), notices=True)
     before, after = infos(said)
-    is_noticed = said.count("because a clock jumped") == 1 and after["clock"] == "system"
+    is_noticed = "because a clock jumped" in said and after["clock"] == "system"
     if not is_noticed and not (after["clock"] == "tsc" and 1.09 < after["tsc_khz"] / before["tsc_khz"] < 1.11):
         yield f"a changed rate: {said}"
 
@@ -154,12 +173,27 @@ def jump_before(server):
         yield f"a new session notices an old pause: {said}"
 
 
+def other_source(server):
+    """PostgreSQL 19's clock source changes during a statement, and so does the unit of all times."""
+    if server.installation.major < 19 or server.psql("SET timing_clock_source = system; SHOW timing_clock_source").strip() != "system":
+        return
+    server.psql(
+        "CREATE FUNCTION switch_source(name text) RETURNS int LANGUAGE plpgsql AS "
+        "$$BEGIN PERFORM set_config('timing_clock_source', name, false); RETURN 1; END$$"
+    )
+    for method in METHODS:
+        statement = "EXPLAIN (ANALYZE) SELECT sum(CASE WHEN i = 100000 THEN switch_source('system') END) FROM t;"
+        said = server.psql(session(method, "SET timing_clock_source = tsc;", statement, TIMED, forced=False))
+        if said.count("because a clock jumped") < 2 or "because a clock jumped" in said.rpartition("Execution Time")[0].rpartition("Execution Time")[2]:
+            yield f"{method}: another clock source: {said}"
+
+
 def noticed(server, method, while_switched, after, what):
     """The log says it once, no client gets a message, the statement is marked, and no session uses the counter again."""
     jumps = "SELECT 'jumps', clock_jumps FROM pg_stat_fast_timing;"
     said = server.psql(session(method, TIMED, while_switched, after, TIMED, INFO, jumps, forced=False), notices=True)
     log = server.log.read_text()
-    if "WARNING:" in said or "LOG:" in said or log.count("the CPU's counter is not used any more") != 1:
+    if "WARNING:" in said or "LOG:" in said or log.count("CPU time stamp counter is not used any more") != 1:
         yield f"{what}: {said}, {log}"
-    if info(said)["clock"] != "system" or "jumps|1" not in said or said.count("because a clock jumped") != 1:
+    if info(said)["clock"] != "system" or "jumps|1" not in said or "because a clock jumped" not in said:
         yield f"{what}: {said}"

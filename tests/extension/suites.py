@@ -180,7 +180,7 @@ def not_timed(server, ticker):
 def not_counted(server):
     """Yields a complaint if the extension does not count statements."""
     server.psql("CREATE EXTENSION pg_fast_timing")
-    if server.psql("SELECT 1 \\g /dev/null\nSELECT node_calls > 0 FROM pg_fast_timing_info()").strip() != "t":
+    if server.psql("SELECT 1 \\g /dev/null\nSELECT node_calls > 0 FROM pg_stat_fast_timing").strip() != "t":
         yield "the extension counted no node calls"
 
 

@@ -68,7 +68,7 @@ check_times(PlanState *node, void *context)
 		double		total = TOTAL_MS(node->instrument);
 		double		startup = STARTUP_MS(node->instrument);
 
-		if (startup < 0 || startup > total + ROUNDING_MS)
+		if (total > 0 && (startup < 0 || startup > total + ROUNDING_MS))
 			ereport(LOG_SERVER_ONLY, (errmsg_internal("impossible time: type %d: startup %.6f ms, total %.6f ms", (int) nodeTag(node), startup, total), errhidestmt(true)));
 		/* A node without a time gives no limit. */
 		if (outer != NULL && is_checked(outer) && TOTAL_MS(outer->instrument) > 0 && total > TOTAL_MS(outer->instrument) + ROUNDING_MS)
