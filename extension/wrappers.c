@@ -181,9 +181,10 @@ request_calls(FastInstr *fi)
 }
 
 /*
- * Asks for more exact calls, also before the first one.  If the budget does not allow them, the node changes
- * to ticks, or remains without times.  If another extension has put a function in
- * front of the old wrapper, that wrapper calls the new one.
+ * Asks for more exact calls, also before the first one.  If the budget does not
+ * allow them, the node changes to ticks, or remains without times.  If another
+ * extension has put a function in front of the old wrapper, that wrapper calls
+ * the new one.
  */
 pg_noinline void
 pft_request_calls(FastInstr *fi)
