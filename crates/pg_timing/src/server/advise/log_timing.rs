@@ -242,7 +242,11 @@ mod tests {
 
     fn server(settings: &[(&str, &str)]) -> Server {
         let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        Server { settings, extension_objects: vec![ExtensionObject::safe("pg_fast_timing_counters")], ..Server::default() }
+        Server {
+            settings,
+            extension_objects: vec![ExtensionObject::safe("pg_fast_timing_counters")],
+            ..Server::default()
+        }
     }
 
     #[test]
