@@ -76,21 +76,11 @@ impl<'a> Side<'a> {
         self.with(session, |side, session| side.subject.run(session, round_trip_ms))
     }
 
-    /// Does the same, and counts the run. Returns its time in ms.
-    fn counted(&mut self, session: &mut RunSession<'a>, round_trip_ms: f64) -> Result<f64, Error> {
-        let run = self.run(session, round_trip_ms)?;
-        let ms = run.ms;
-        self.baseline.push(run);
-        Ok(ms)
-    }
-
     /// Runs the statement under EXPLAIN ANALYZE.
-    fn explain(&mut self, session: &mut RunSession<'a>) -> Result<(), Error> {
+    fn explain(&mut self, session: &mut RunSession<'a>) -> Result<Plan, Error> {
         self.with(session, |side, session| {
             let sql = explain_analyze(TIMED, &side.subject.explained);
-            let plan = checked(&side.plans, session.explain_analyze(&sql, &[], None)?)?;
-            side.plans.push(plan);
-            Ok(())
+            checked(&side.plans, session.explain_analyze(&sql, &[], None)?)
         })
     }
 
@@ -236,15 +226,17 @@ pub fn compare_statements<'a>(
             session.users = no_settings;
             let ms = round_trip_now_ms(session)?;
             b.run(session, ms)?;
-            let [before_ms, run_ms, after_ms] =
-                [a.counted(session, ms)?, b.counted(session, ms)?, a.counted(session, ms)?];
-            if is_first {
-                a.explain(session)?;
-                b.explain(session)?;
-            }
-            Ok(Round { before_ms, run_ms, after_ms })
+            let runs = [a.run(session, ms)?, b.run(session, ms)?, a.run(session, ms)?];
+            let plans = if is_first { vec![a.explain(session)?, b.explain(session)?] } else { Vec::new() };
+            Ok((runs, plans))
         })?;
-        rounds.extend(round);
+        // Ctrl-C can end a round in the middle. Its runs do not count.
+        if let Some(([before, run, after], plans)) = round {
+            rounds.push(Round { before_ms: before.ms, run_ms: run.ms, after_ms: after.ms });
+            a.baseline.extend([before, after]);
+            b.baseline.push(run);
+            plans.into_iter().zip([&mut a, &mut b]).for_each(|(plan, side)| side.plans.push(plan));
+        }
         let [rows_of_a, rows_of_b] = [&a, &b].map(|side| side.rows().unwrap_or(0.0));
         require(
             !same_rows || rows_of_a == rows_of_b,
