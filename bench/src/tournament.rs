@@ -1,6 +1,6 @@
 //! `make tournament`: tests the method of pairs on simulated machines and on recorded runs, beside simpler estimators.
 //!
-//! Each estimator sees what a live explain would see: the rounds of a session that ends at a look, or when the time is up. The
+//! Each estimator sees what a live explain would see: the rounds of a session that ends at a check, or when the time is up. The
 //! table shows the root mean square of the relative error, the share of intervals that contain the truth, the half-width, and
 //! the length of the session. `bench/recordings/README.md` describes the recordings.
 
@@ -43,7 +43,7 @@ fn print_differences() {
                 format!("{name}, B takes {truth} times as long"),
                 share(&claims),
                 share(&contains),
-                100.0 * median(&sessions.iter().map(|session| half_width(&session.ratio)).collect::<Vec<_>>()),
+                100.0 * median(&sessions.iter().map(|session| session.ratio.relative_half_width()).collect::<Vec<_>>()),
             );
         }
     }
@@ -61,7 +61,7 @@ struct Session {
 fn print_line(name: &str, sessions: &[Session]) {
     let of = |figure: &dyn Fn(&Session) -> f64| sessions.iter().map(figure).collect::<Vec<f64>>();
     let rms = |errors: Vec<f64>| (mean(&errors.iter().map(|error| error * error).collect::<Vec<_>>())).sqrt();
-    let halves = of(&|session| half_width(&session.ratio));
+    let halves = of(&|session| session.ratio.relative_half_width());
     println!(
         "{name:<52}{:>6.1}%{:>10.1}%{:>6.1}%{:>6.1}%{:>8.1}{:>9.1}",
         100.0 * rms(of(&|session| (session.ratio.estimate / session.truth).ln())),
@@ -83,10 +83,6 @@ fn print_line(name: &str, sessions: &[Session]) {
         format!("{other} {:.1}%", 100.0 * rms(of(&error)))
     });
     println!("{:<52}{:>7}", "", format!("ratio of {}", errors.join(", of ")));
-}
-
-fn half_width(ratio: &Range) -> f64 {
-    (ratio.high / ratio.low).ln() / 2.0
 }
 
 fn contains(session: &Session) -> bool {
@@ -201,7 +197,7 @@ fn session(seed: u64, ms: f64, kind: Kind, truth: Option<f64>) -> Session {
         let ratio = ratio(&rounds, is_last);
         let is_done = match truth {
             Some(_) => is_decided(rounds.len(), ratio),
-            None => is_enough(rounds.len(), half_width(&ratio)),
+            None => is_enough(rounds.len(), ratio.relative_half_width()),
         };
         if is_last || is_done {
             let truth = truth.unwrap_or(usual);

@@ -1,5 +1,7 @@
 //! Figures and errors as text for people.
 
+use crate::statistics::Range;
+
 /// The sign between an estimate and its margin. Reports contain it, so that JSON is the same everywhere.
 pub const PLUS_MINUS: &str = "+-";
 
@@ -19,6 +21,50 @@ pub fn with_sign(text: &str) -> String {
 pub fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// Returns whether one margin describes both sides of an interval: the shorter side is nearly as long as the longer one.
+pub fn is_even(range: Range) -> bool {
+    const EVEN: f64 = 0.9;
+    (range.high - range.estimate).min(range.estimate - range.low) >= EVEN * range.margin()
+}
+
+/// Returns `40.0 +-3.0`, or `0 to 3` if the lower bound is close to 0.
+pub fn with_margin(range: Range) -> String {
+    match range.low > 0.0 && range.margin() < range.estimate || range.high == 0.0 {
+        true if range.margin() == 0.0 => digits(range.estimate),
+        true => format!("{} {}{}", digits(range.estimate), PLUS_MINUS, margin(range)),
+        false => interval(range),
+    }
+}
+
+/// Returns the margin with the decimals of the estimate. A margin that would then be 0 has its own digits.
+fn margin(range: Range) -> String {
+    let decimals = digits(range.estimate).split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let margin = format!("{:.decimals$}", range.margin());
+    if margin.bytes().any(|digit| (b'1'..=b'9').contains(&digit)) { margin } else { digits(range.margin()) }
+}
+
+/// Returns milliseconds with three digits. EXPLAIN prints no time below 1 us.
+pub fn ms(ms: f64) -> String {
+    format!("{} ms", digits(ms))
+}
+
+/// Returns bounds without their unit: `55.0 to 103`.
+pub fn interval(range: Range) -> String {
+    format!("{} to {}", digits(range.low), digits(range.high))
+}
+
+/// Returns a number with three digits, and all digits before the point.
+pub fn digits(number: f64) -> String {
+    match number.abs() {
+        0.0 => "0".into(),
+        n if n < 0.0005 => "<0.001".into(),
+        n if n < 0.9995 => format!("{number:.3}"),
+        n if n < 9.995 => format!("{number:.2}"),
+        n if n < 99.95 => format!("{number:.1}"),
+        _ => format!("{number:.0}"),
+    }
 }
 
 /// Returns a duration with at most three digits.

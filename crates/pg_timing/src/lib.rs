@@ -18,3 +18,4 @@ pub mod plan;
 pub mod report;
 pub mod server;
 pub mod statistics;
+mod tokens;

@@ -11,10 +11,10 @@
 //! outlier, and the median ignores it. So the method needs no model of the machine. A statement that waits has a ratio of 1
 //! without a special rule.
 //!
-//! # Looks
+//! # When the runs end
 //! The runs end as soon as the interval is narrow enough. A rule that checks it after each round would stop too early: some
-//! interval is narrow and wrong by chance. So there are at most five looks, and they share the error of 5% (Bonferroni's
-//! inequality): each early look has 1%, and the last one has the rest. The printed interval contains this. The first look, after
+//! interval is narrow and wrong by chance. So there are at most five checks, and they share the error of 5% (Bonferroni's
+//! inequality): each early check has 1%, and the last one has the rest. The printed interval contains this. The first check, after
 //! three rounds, is for statements whose rounds agree nearly exactly, like one that sleeps.
 
 use serde::{Deserialize, Serialize};
@@ -43,12 +43,17 @@ impl Range {
     }
 
     /// Returns the distance between the estimate and the farther bound.
-    pub fn half_width(self) -> f64 {
+    pub fn margin(self) -> f64 {
         (self.high - self.estimate).max(self.estimate - self.low)
     }
 
+    /// Returns half of the logarithm of high / low. It is infinite if `low` is 0.
+    pub fn relative_half_width(self) -> f64 {
+        (self.high / self.low).ln() / 2.0
+    }
+
     /// Returns what remains of a whole without this part, and at least 0.
-    pub fn rest_of(self, whole: f64) -> Range {
+    pub fn subtracted_from(self, whole: f64) -> Range {
         let rest = |part: f64| (whole - part).max(0.0);
         Range { low: rest(self.high), estimate: rest(self.estimate), high: rest(self.low) }
     }
@@ -64,7 +69,7 @@ impl Range {
         Range { low, estimate, high }
     }
 
-    /// Returns the range in another unit.
+    /// Returns the range multiplied by a factor.
     pub fn times(self, factor: f64) -> Range {
         Range { low: self.low * factor, estimate: self.estimate * factor, high: self.high * factor }
     }
@@ -155,9 +160,9 @@ fn widening(n: usize, error: f64) -> Option<f64> {
     factors.get(n.checked_sub(2)?).copied()
 }
 
-/// Returns the half-width of the median's 95% interval. It is 0 for a single value.
+/// Returns the margin of the median's 95% interval. It is 0 for a single value.
 pub fn median_error(values: &[f64]) -> f64 {
-    median_interval(values, ERROR).half_width()
+    median_interval(values, ERROR).margin()
 }
 
 /// Returns sqrt(sum(x^2)), which combines independent errors of the same confidence in quadrature.
@@ -175,8 +180,8 @@ pub fn ranks(values: &[f64]) -> Vec<usize> {
 }
 
 /// Numbers of rounds after which the interval is checked. The runs may go on after the last one, until the time is up.
-pub const LOOKS: [usize; 4] = [3, 8, 16, 24];
-/// The error of each early look.
+pub const CHECKED_AFTER_ROUNDS: [usize; 4] = [3, 8, 16, 24];
+/// The error of each early check.
 const EARLY: f64 = 0.01;
 /// The ratio itself depends a little on what else the machine does, and a short session sees only one state of it. With this
 /// margin, at least 92% of the intervals contain the truth in each recording in `bench/recordings`, and without it 60% in the
@@ -203,27 +208,27 @@ impl Round {
     }
 }
 
-/// Returns how many times longer the runs take than their neighbors: the median over the rounds, with its interval. `is_last`: no look
-/// follows.
+/// Returns how many times longer the runs take than their neighbors: the median over the rounds, with its interval. `is_last`: the
+/// interval is not checked again.
 pub fn ratio(rounds: &[Round], is_last: bool) -> Range {
     let logarithms: Vec<f64> = rounds.iter().map(Round::ln_ratio).collect();
-    let earlier = LOOKS.iter().filter(|look| **look < rounds.len()).count();
+    let earlier = CHECKED_AFTER_ROUNDS.iter().filter(|number| **number < rounds.len()).count();
     let error = if is_last { ERROR - EARLY * earlier as f64 } else { EARLY };
     let Range { low, estimate, high } = median_interval(&logarithms, error);
     Range { low: (low - STATE_OF_MACHINE).exp(), estimate: estimate.exp(), high: (high + STATE_OF_MACHINE).exp() }
 }
 
-/// Returns whether an early look ends the runs: this number of rounds has a look, and the interval is narrow enough. Its half-width
-/// is relative.
-pub fn is_enough(rounds: usize, half_width: f64) -> bool {
-    LOOKS.contains(&rounds) && half_width <= if rounds == LOOKS[0] { ENOUGH_FOR_THREE } else { ENOUGH }
+/// Returns whether an early check ends the runs: the interval is checked after this number of rounds, and is narrow enough.
+pub fn is_enough(rounds: usize, relative_half_width: f64) -> bool {
+    let enough = if rounds == CHECKED_AFTER_ROUNDS[0] { ENOUGH_FOR_THREE } else { ENOUGH };
+    CHECKED_AFTER_ROUNDS.contains(&rounds) && relative_half_width <= enough
 }
 
-/// Returns whether an early look ends a comparison of two statements: the interval is narrow enough, and either shows a difference
+/// Returns whether an early check ends a comparison of two statements: the interval is narrow enough, and either shows a difference
 /// or is so narrow that a difference would be small.
 pub fn is_decided(rounds: usize, ratio: Range) -> bool {
     const SMALL: f64 = 0.015;
-    let half_width = (ratio.high / ratio.low).ln() / 2.0;
+    let half_width = ratio.relative_half_width();
     let has_difference = ratio.low > 1.0 || ratio.high < 1.0;
     is_enough(rounds, half_width) && (has_difference || half_width <= SMALL)
 }
@@ -271,7 +276,7 @@ mod tests {
         assert_eq!(median_interval(&[], 0.05), Range::default());
         assert_eq!(median_interval(&[7.0], 0.05), Range::exactly(7.0));
         let three = |error| median_interval(&[1.0, 2.0, 3.0], error);
-        assert_eq!([three(0.05).half_width(), three(0.01).half_width()], [2.7, 6.0]);
+        assert_eq!([three(0.05).margin(), three(0.01).margin()], [2.7, 6.0]);
         assert_eq!(median_error(&[5.0; 4]), 0.0);
         let uneven = median_interval(&[0.0, 0.0, 0.0, 10.0, 0.0], 0.05);
         assert_eq!([uneven.low, uneven.estimate, uneven.high], [-1.0, 0.0, 11.0]);
@@ -308,8 +313,8 @@ mod tests {
     }
 
     #[test]
-    fn the_half_width_is_the_distance_to_the_farther_bound() {
-        assert_eq!([RANGE.half_width(), Range { high: 9.0, ..RANGE }.half_width()], [3.0, 5.0]);
+    fn the_margin_is_the_distance_to_the_farther_bound() {
+        assert_eq!([RANGE.margin(), Range { high: 9.0, ..RANGE }.margin()], [3.0, 5.0]);
     }
 
     #[test]
@@ -331,27 +336,25 @@ mod tests {
         assert!((estimate - 1.5).abs() < 1e-9 && low < 1.4 && high > 9.0, "{low} {estimate} {high}");
     }
 
-    /// Four early looks have 1% each, and the last one has the rest. For 8 rounds and 1%: I = (0.01 - 0.0078) / 0.0625, and the weight
+    /// Four early checks have 1% each, and the last one has the rest. For 8 rounds and 1%: I = (0.01 - 0.0078) / 0.0625, and the weight
     /// is 7 I / (1 + 6 I) = 0.2025.
     #[test]
-    fn the_looks_share_the_error() {
+    fn the_checks_share_the_error() {
         let half_width = |n: usize, is_last| {
             let ratios: Vec<f64> = (0..n).map(|nth| (nth as f64).exp()).collect();
-            let Range { low, high, .. } = ratio(&rounds(&ratios), is_last);
-            (high / low).ln() / 2.0 - STATE_OF_MACHINE
+            ratio(&rounds(&ratios), is_last).relative_half_width() - STATE_OF_MACHINE
         };
         assert!((half_width(8, false) - (3.5 - 0.2025)).abs() < 1e-4, "{}", half_width(8, false));
         assert!(half_width(8, true) < half_width(8, false));
         assert!((half_width(3, true) - 2.7).abs() < 1e-9 && (half_width(3, false) - 6.0).abs() < 1e-9);
         assert!(
-            (half_width(24, true) - median_interval(&(0..24).map(f64::from).collect::<Vec<_>>(), 0.02).half_width())
-                .abs()
+            (half_width(24, true) - median_interval(&(0..24).map(f64::from).collect::<Vec<_>>(), 0.02).margin()).abs()
                 < 1e-9
         );
     }
 
     #[test]
-    fn rounds_that_agree_end_the_runs_at_a_look() {
+    fn rounds_that_agree_end_the_runs_at_a_check() {
         assert!(is_enough(3, 0.015) && !is_enough(3, 0.025) && is_enough(8, 0.025));
         assert!(!is_enough(4, 0.0) && !is_enough(2, 0.0) && !is_enough(8, 0.04));
     }

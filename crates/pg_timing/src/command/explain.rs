@@ -51,10 +51,13 @@ const CONNECTION: &str = "Target";
 /// The exit status if the second statement takes more time.
 const SLOWER: u8 = 1;
 
+const ONLY_SINGLE_PLANS: &str = "the formats plan-text and plan-json show single plans";
+
 /// The end of the help text.
 const WHAT_RUNS_DO: &str = "\
-The overhead has two parts: clock reads, and counting of rows and buffers. If the timed runs took longer than the calls can \
-cost, the rest is not explained by clock reads, and it is not overhead; for example, the machine was slower during these runs.
+A call is one request for the next row from a plan node; PostgreSQL reads the clock twice in each call. The overhead has two \
+parts: clock reads, and counting of rows and buffers. If the timed runs took longer than the calls can cost, the rest is not \
+explained by clock reads, and it is not overhead; for example, the machine was slower during these runs.
 
 The statement runs 13 to 165 times, or up to 370 times if the server has other timing methods; with a longer --time, \
 more often in proportion. With --against, each of the two statements runs up to 84 times. Each run is rolled back, \
@@ -188,19 +191,19 @@ impl ExplainFormat {
     }
 }
 
-/// Returns a report in this format. `None` for the formats that show only a plan.
+/// Returns a report in this format, which must not be one that shows only a plan.
 fn render(
     report: &impl Serialize,
     document: impl FnOnce() -> Document,
     page: impl FnOnce() -> String,
     format: ExplainFormat,
-) -> Option<String> {
+) -> String {
     match format {
-        ExplainFormat::Text => Some(document::text::text(&document(), output())),
-        ExplainFormat::Json => Some(crate::json::json(report)),
-        ExplainFormat::Jsonl => Some(crate::json::json_line(report)),
-        ExplainFormat::Html => Some(page()),
-        ExplainFormat::PlanText | ExplainFormat::PlanJson => None,
+        ExplainFormat::Text => document::text::text(&document(), output()),
+        ExplainFormat::Json => crate::json::json(report),
+        ExplainFormat::Jsonl => crate::json::json_line(report),
+        ExplainFormat::Html => page(),
+        ExplainFormat::PlanText | ExplainFormat::PlanJson => unreachable!("the options were checked"),
     }
 }
 
@@ -209,7 +212,7 @@ fn render_report(report: &ExplainReport, format: ExplainFormat) -> Result<String
     let page = || pages::of_plans(std::slice::from_ref(report));
     match format.plan() {
         Some(plan) => writer::plan(report, plan, &document::explain::answer(report)),
-        None => Ok(render(report, || document::explain::document(report), page, format).unwrap_or_default()),
+        None => Ok(render(report, || document::explain::document(report), page, format)),
     }
 }
 
@@ -249,20 +252,18 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, u8, bo
     let output = match (script, other) {
         (Some(script), Some(other)) => {
             let compared = compare_statements(connection, [&script, &other], options, arguments.same_rows, &mut show);
-            compared.and_then(|report| {
+            compared.map(|report| {
                 let page = || statements::page(&report);
-                let output =
-                    render(&report, || statements::document(&report), page, format).ok_or_else(no_comparison)?;
-                Ok((output, status_of(report.difference)))
+                let output = render(&report, || statements::document(&report), page, format);
+                (output, status_of_comparison(report.difference))
             })
         }
         (Some(script), None) => {
             explain(connection, &script, options, &mut show).and_then(|report| Ok((render_report(&report, format)?, 0)))
         }
-        (None, _) => classic(connection, options, &mut show).and_then(|report| {
+        (None, _) => classic(connection, options, &mut show).map(|report| {
             let page = || pages::of_classic(&report);
-            let output = render(&report, || document::explain::classic(&report), page, format).ok_or_else(no_plan)?;
-            Ok((output, 0))
+            (render(&report, || document::explain::classic(&report), page, format), 0)
         }),
     };
     show(1.0);
@@ -271,16 +272,12 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, u8, bo
 }
 
 /// Returns the exit status of a comparison.
-fn status_of(difference: Difference) -> u8 {
+fn status_of_comparison(difference: Difference) -> u8 {
     match difference {
         Difference::Faster | Difference::NoneFound => 0,
         Difference::Slower => SLOWER,
         Difference::NotDetermined => NOT_DONE,
     }
-}
-
-fn no_comparison() -> Error {
-    Error::new("the formats plan-text and plan-json show single plans", "use text, json or html with --against")
 }
 
 /// Returns the statement to compare with, if an option names one.
@@ -296,17 +293,13 @@ fn other_script(arguments: &ExplainArguments, script: &Script) -> anyhow::Result
         }
     };
     require(other.is_some() || !arguments.same_rows, "--same-rows needs --against", "it compares two statements")?;
-    require(other.is_none() || arguments.format.plan().is_none(), no_comparison().what, no_comparison().hint)?;
+    let can_show = other.is_none() || arguments.format.plan().is_none();
+    require(can_show, ONLY_SINGLE_PLANS, "use text, json or html with --against")?;
     Ok(other)
 }
 
 /// The hint if the statement is missing.
 const HINT: &str = "give the statement with -c, in a file with -f FILE, or on stdin with -f -";
-
-/// Returns the error for a format that shows a plan, if there is no statement.
-fn no_plan() -> Error {
-    Error::new("the formats plan-text and plan-json need a statement or a plan", HINT)
-}
 
 /// Returns the statement with its values, and the lines before it.
 fn script(arguments: &ExplainArguments) -> anyhow::Result<Option<Script>> {
@@ -319,9 +312,8 @@ fn script(arguments: &ExplainArguments) -> anyhow::Result<Option<Script>> {
     let has_other =
         arguments.against.is_some() || arguments.against_file.is_some() || !arguments.against_set.is_empty();
     require(!is_missing || !(has_other || arguments.same_rows), "--against needs a statement to compare with", HINT)?;
-    if is_missing && arguments.format.plan().is_some() {
-        return Err(no_plan().into());
-    }
+    let can_show = !is_missing || arguments.format.plan().is_none();
+    require(can_show, "the formats plan-text and plan-json need a statement or a plan", HINT)?;
     let is_stdin = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new("-"));
     let hint = "give one of the statements in a file or on the command line";
     let is_twice = is_stdin(&arguments.file) && is_stdin(&arguments.against_file);
@@ -385,22 +377,31 @@ fn run_plans(arguments: &ExplainArguments) -> anyhow::Result<u8> {
         let plain = if is_several { "" } else { ", or --plain-ms MS (psql's \\timing without EXPLAIN)" };
         return Err(Error::new("the read cost of the server's clock is not known", [hint, plain].concat()).into());
     }
-    if (arguments.all || arguments.slowest.is_some_and(|most| most > 1)) && format.plan().is_some() {
-        return Err(no_single_plan().into());
-    }
+    let is_single = !arguments.all && arguments.slowest.is_none_or(|most| most == 1);
+    require(is_single || format.plan().is_none(), ONLY_SINGLE_PLANS, "use --nth N or --slowest 1")?;
     let stop = interrupt::flag()?;
     let bar = progress("reading");
     let sources = Sources::new(arguments.plan.clone());
     let log = Log { sources, inputs, stop: &stop, progress: &mut |done| bar(done.min(LAST_STEP)) };
-    if arguments.all && format != ExplainFormat::Jsonl {
-        let report = log.totals();
-        bar(1.0);
-        let report = report?;
-        let page = || html::page(log::TITLE, &log::document(&report), None);
-        print(&render(&report, || log::document(&report), page, format).ok_or_else(no_single_plan)?)?;
-        return Ok(status(&report.skipped, report.is_incomplete || !report.hosts.is_empty()));
+    match arguments.all && format != ExplainFormat::Jsonl {
+        true => print_totals(log, format, &bar),
+        false => print_plans(log, arguments, &bar),
     }
-    let mut printed = Ok(());
+}
+
+/// Prints the sums over all plans. Returns the exit status.
+fn print_totals(log: Log, format: ExplainFormat, bar: &dyn Fn(f64)) -> anyhow::Result<u8> {
+    let report = log.totals();
+    bar(1.0);
+    let report = report?;
+    let page = || html::page(log::TITLE, &log::document(&report), None);
+    print(&render(&report, || log::document(&report), page, format))?;
+    Ok(status_of_captured(&report.skipped, report.is_incomplete || !report.hosts.is_empty()))
+}
+
+/// Prints single plans, or a line for each plan. Returns the exit status.
+fn print_plans(log: Log, arguments: &ExplainArguments, bar: &dyn Fn(f64)) -> anyhow::Result<u8> {
+    let (format, mut printed) = (arguments.format, Ok(()));
     let plans = match (arguments.slowest, arguments.nth) {
         (Some(most), _) => log.slowest(most as usize),
         (_, Some(nth)) => log.nth(nth as usize),
@@ -430,10 +431,6 @@ fn run_plans(arguments: &ExplainArguments) -> anyhow::Result<u8> {
 /// The bar disappears at 1. The end of the input is not the end of the work.
 const LAST_STEP: f64 = 0.99;
 
-fn no_single_plan() -> Error {
-    Error::new("the formats plan-text and plan-json show single plans", "use --nth N or --slowest 1")
-}
-
 /// Prints what the output does not contain, on stderr. Returns the exit status. With `is_last`, only the last plan counts:
 /// damaged text around it does not change the status.
 fn report_gaps(gaps: &Gaps, is_last: bool) -> u8 {
@@ -444,7 +441,7 @@ fn report_gaps(gaps: &Gaps, is_last: bool) -> u8 {
         if gaps.damaged_messages > 0 {
             note(&format!("messages with plans that cannot be read: {}", grouped(gaps.damaged_messages)));
         }
-        return status(&[], gaps.was_stopped || gaps.damaged_messages > 0);
+        return status_of_captured(&[], gaps.was_stopped || gaps.damaged_messages > 0);
     }
     for SkippedPlans { plans, reason, hint, first: LogPlace { file, line }, .. } in &gaps.skipped {
         let (plans, all) = (grouped(*plans), grouped(gaps.plans as u64));
@@ -452,7 +449,7 @@ fn report_gaps(gaps: &Gaps, is_last: bool) -> u8 {
     }
     gaps.notes.iter().for_each(|text| note(text));
     gaps.errors.iter().for_each(|error| note(&error.what));
-    status(&gaps.skipped, gaps.was_stopped || !gaps.errors.is_empty() || !gaps.hosts.is_empty())
+    status_of_captured(&gaps.skipped, gaps.was_stopped || !gaps.errors.is_empty() || !gaps.hosts.is_empty())
 }
 
 /// Returns the error with the names of the files.
@@ -465,7 +462,7 @@ fn with_file_names(arguments: &ExplainArguments, Error { what, hint, .. }: Error
 }
 
 /// Returns 0 if all plans could be read. `has_gaps`: something else is missing, or is not known.
-fn status(skipped: &[SkippedPlans], has_gaps: bool) -> u8 {
+fn status_of_captured(skipped: &[SkippedPlans], has_gaps: bool) -> u8 {
     if has_gaps || skipped.iter().any(|skipped| skipped.is_damaged) { NOT_DONE } else { 0 }
 }
 

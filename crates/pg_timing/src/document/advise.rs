@@ -1,6 +1,6 @@
 //! The result of `advise`: the verdict, one row per setting, and the lines for postgresql.conf.
 
-use super::{Block, Column, Document, Facts, Place, Row, Table};
+use super::{Block, Column, Document, Facts, Position, Row, Table};
 use crate::human::{PLUS_MINUS, count, duration, percent_range};
 use crate::report::{Action, AdviseReport, EventsAre, ReadCost, SettingAdvice};
 
@@ -12,7 +12,7 @@ pub fn document(report: &AdviseReport) -> Document {
     clocks.extend(report.node_read.as_ref().map(|node| ("", format!("plan nodes: {}", read(node)))));
     let [advice, setting] = ["advice", "setting"].map(Column::left);
     let [per_s, share] = ["per s", "of a core"].map(Column::right);
-    let columns = [per_s, share, advice, setting.at(Place::Tree)];
+    let columns = [per_s, share, advice, setting.at(Position::Tree)];
     let table = Table { note: LEGEND.into(), ..Table::new("", columns, report.settings.iter().map(row)) };
     let server =
         format!("PostgreSQL {}, {}: observed for {:.1} s", report.server_version, report.server, report.window_s);

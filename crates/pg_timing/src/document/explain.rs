@@ -1,10 +1,11 @@
 //! The result of `explain` on one statement or plan: the answer, where the time goes, the plan, and the facts.
 
 use super::text::cut;
-use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Shares, Table, fraction, one_line};
-use crate::human::{PLUS_MINUS, count, duration, percent};
+use super::{Bar, Block, Cell, Column, Document, Facts, Position, Row, Shares, Table, fraction, without_line_ends};
+use crate::human::{PLUS_MINUS, count, digits, duration, interval, is_even, ms, percent, with_margin};
 use crate::report::{
-    Capture, ClassicReport, ExplainReport, ExplainedNode, LiveRuns, LogPlace, NS_PER_MS, Range, ReadCost, Spread, Timed,
+    Capture, ClassicReport, ExplainReport, ExplainedNode, LiveRuns, LogPlace, NS_PER_MS, Range, ReadCost, Spread,
+    Timed, depth, is_too_short,
 };
 use std::collections::BTreeMap;
 
@@ -44,9 +45,9 @@ fn plan(report: &ExplainReport) -> Table {
             below("reported"),
             below("corrected"),
             below("clock"),
-            Column::right("calls").at(Place::Page),
-            Column { keys, ..Column::left("self times").at(Place::Page) },
-            Column::left("node").at(Place::Tree),
+            Column::right("calls").at(Position::Page),
+            Column { keys, ..Column::left("self times").at(Position::Page) },
+            Column::left("node").at(Position::Tree),
         ],
         rows: report.nodes.iter().map(|node| row(node, report, longest_ms)).collect(),
         ..Table::default()
@@ -68,7 +69,7 @@ fn row(node: &ExplainedNode, report: &ExplainReport, longest_ms: f64) -> Row {
         clock_share(node).into(),
         count(node.calls.round() as u64).into(),
         Cell { bars, ..Cell::default() },
-        Cell { depth: node.depth(), ..node.title.as_str().into() },
+        Cell { depth: depth(&node.path), ..node.title.as_str().into() },
     ];
     Row { is_bold: node.corrected_rank == Some(1), ..Row::new(cells) }
 }
@@ -152,7 +153,7 @@ fn read(read: &ReadCost) -> String {
 /// The names of the facts about one statement's runs.
 const OVERHEAD: &str = "overhead";
 const BASELINE: &str = "baseline";
-const MARGINS: &str = "95% interval: in 95 of 100 cases, the true value is within it";
+pub const MARGINS: &str = "95% interval: in 95 of 100 cases, the true value is within it";
 /// Nothing was run, so the error is that of test statements.
 const CAPTURED_MARGINS: &str =
     "interval: for 92 of 100 test statements with less than 60% overhead, the true value was within it";
@@ -229,7 +230,7 @@ fn live_answer(report: &ExplainReport, runs: &LiveRuns) -> String {
              the query is too short."
         );
     }
-    if runs.is_too_short() {
+    if is_too_short(runs.plain_ms, runs.round_trip_ms) {
         let calls = count(runs.calls.round() as u64);
         let [low, cost, high] = [corrected.high, corrected.estimate, corrected.low]
             .map(|corrected_ms| duration((report.reported_ms - corrected_ms) * NS_PER_MS));
@@ -282,17 +283,13 @@ fn at_most(share: f64) -> String {
     format!("{:.decimals$}%", (100.0 * share * steps).ceil().max(1.0) / steps)
 }
 
-/// One margin describes both sides of an interval if the shorter side is at least this share of the longer one.
-pub const EVEN: f64 = 0.9;
-
 /// Returns `219 ms (+-4.0)`, or `8.50 ms (6.71 to 11.2 ms)` if the interval is uneven.
 fn estimate(time: Range) -> String {
-    let shorter_side = (time.high - time.estimate).min(time.estimate - time.low);
     if ms(time.low) == ms(time.high) {
         return ms(time.estimate);
     }
-    match shorter_side >= EVEN * time.half_width() {
-        true => format!("{} ({}{})", ms(time.estimate), PLUS_MINUS, digits(time.half_width())),
+    match is_even(time) {
+        true => format!("{} ({}{})", ms(time.estimate), PLUS_MINUS, digits(time.margin())),
         false => format!("{} ({} ms)", ms(time.estimate), interval(time)),
     }
 }
@@ -300,7 +297,7 @@ fn estimate(time: Range) -> String {
 /// Returns the facts below the plan.
 fn live_facts(report: &ExplainReport, runs: &LiveRuns) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
-    if report.overhead_factor.is_some() && !runs.is_too_short() {
+    if report.overhead_factor.is_some() && !is_too_short(runs.plain_ms, runs.round_trip_ms) {
         facts.push((OVERHEAD, overhead(report, runs)));
     }
     if runs.plain_runs > 0 {
@@ -386,7 +383,7 @@ fn captured_facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static st
         let unknown = "not determined without --read-cost or --host-report; the time of clock reads may include it";
         facts.push(("unexplained", unknown.into()));
     }
-    if capture.given_plain_ms.is_none() && report.corrected_ms.half_width() > TOO_WIDE * report.corrected_ms.estimate {
+    if capture.given_plain_ms.is_none() && report.corrected_ms.margin() > TOO_WIDE * report.corrected_ms.estimate {
         // The slowest plans of a log have no common time.
         let nth = capture.place.as_ref().map_or(String::new(), |_| format!("--nth {} ", capture.taken));
         let advice = format!("for a narrower range, time the statement without EXPLAIN and give {nth}--plain-ms MS");
@@ -397,7 +394,7 @@ fn captured_facts(report: &ExplainReport, capture: &Capture) -> Vec<(&'static st
     }
     if let Some(statement) = &report.statement {
         const MAX_CHARS: usize = 150;
-        facts.push(("statement", cut(&one_line(statement), MAX_CHARS)));
+        facts.push(("statement", cut(&without_line_ends(statement), MAX_CHARS)));
     }
     facts
 }
@@ -445,44 +442,6 @@ fn clock_share(node: &ExplainedNode) -> String {
 
 fn is_mostly_rounding(node: &ExplainedNode) -> bool {
     node.rounded_ms > node.reported_ms / 4.0
-}
-
-/// Returns `40.0 +-3.0`, or `0 to 3` if the lower bound is close to 0.
-pub fn with_margin(range: Range) -> String {
-    match range.low > 0.0 && range.half_width() < range.estimate || range.high == 0.0 {
-        true if range.half_width() == 0.0 => digits(range.estimate),
-        true => format!("{} {}{}", digits(range.estimate), PLUS_MINUS, margin(range)),
-        false => interval(range),
-    }
-}
-
-/// Returns the margin with the decimals of the estimate. A margin that would then be 0 has its own digits.
-fn margin(range: Range) -> String {
-    let decimals = digits(range.estimate).split_once('.').map_or(0, |(_, decimals)| decimals.len());
-    let margin = format!("{:.decimals$}", range.half_width());
-    if margin.bytes().any(|digit| (b'1'..=b'9').contains(&digit)) { margin } else { digits(range.half_width()) }
-}
-
-/// Returns milliseconds with three digits. EXPLAIN prints no time below 1 us.
-pub fn ms(ms: f64) -> String {
-    format!("{} ms", digits(ms))
-}
-
-/// Returns bounds without their unit: `55.0 to 103`.
-fn interval(range: Range) -> String {
-    format!("{} to {}", digits(range.low), digits(range.high))
-}
-
-/// Returns a number with three digits, and all digits before the point.
-pub fn digits(number: f64) -> String {
-    match number.abs() {
-        0.0 => "0".into(),
-        n if n < 0.0005 => "<0.001".into(),
-        n if n < 0.9995 => format!("{number:.3}"),
-        n if n < 9.995 => format!("{number:.2}"),
-        n if n < 99.95 => format!("{number:.1}"),
-        _ => format!("{number:.0}"),
-    }
 }
 
 /// Returns the settings whose names pass the test: `jit off, track_io_timing off`.

@@ -1,6 +1,6 @@
 //! Pages in one file: without scripts and external resources, for light and dark mode, for paper and phones.
 
-use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Shares, Table, first_sentence};
+use super::{Bar, Block, Cell, Column, Document, Facts, Position, Row, Shares, Table, first_sentence};
 use crate::escape;
 use crate::human::with_sign;
 use crate::report::{Finding, Severity, Verdict};
@@ -231,7 +231,7 @@ fn row(row: &Row, columns: &[Column]) -> Markup {
         tr class=[row.is_bold.then_some("first")] {
             @for (nth, (cell, column)) in row.cells.iter().zip(columns).enumerate() {
                 @if nth == named {
-                    th.tree[column.place == Place::Tree] scope="row" data-column=(column.head) style=[depth(cell, column)] {
+                    th.tree[column.position == Position::Tree] scope="row" data-column=(column.head) style=[depth(cell, column)] {
                         (self::cell(cell, column))
                     }
                 } @else if row.is_wide {
@@ -249,7 +249,7 @@ const DEEPEST: usize = 12;
 
 /// Returns the depth of a node for the style sheet, which draws a line for each level.
 fn depth(cell: &Cell, column: &Column) -> Option<String> {
-    (column.place == Place::Tree).then(|| format!("--depth: {}", cell.depth.min(DEEPEST)))
+    (column.position == Position::Tree).then(|| format!("--depth: {}", cell.depth.min(DEEPEST)))
 }
 
 fn cell(cell: &Cell, column: &Column) -> Markup {
@@ -293,7 +293,7 @@ mod tests {
         let finding = Finding::new("tsc-demoted", Severity::Warning, "5 +- 1 ns").evidence(EVIL).why(EVIL).fix(fix);
         let cell = Cell { notes: vec![EVIL.into()], severity: Some(Severity::Ok), ..EVIL.into() };
         let rows = vec![Row::new([cell, EVIL.into()]), Row::wide(EVIL, EVIL)];
-        let columns = vec![Column::left(EVIL), Column::left(EVIL).at(Place::Tree)];
+        let columns = vec![Column::left(EVIL), Column::left(EVIL).at(Position::Tree)];
         let blocks = vec![
             Block::Finding(finding.clone(), vec![finding]),
             Block::Table(Table { name: EVIL.into(), columns, rows, note: EVIL.into() }),

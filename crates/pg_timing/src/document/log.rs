@@ -1,8 +1,7 @@
 //! The result of `explain --plan LOG --all`: how much of all time is the clock, and the statements that lost the most.
 
-use super::{Bar, Block, Cell, Column, Document, Facts, Place, Row, Table, fraction, one_line};
-use crate::document::explain::{digits, ms};
-use crate::human::{grouped, percent, seconds};
+use super::{Bar, Block, Cell, Column, Document, Facts, Position, Row, Table, fraction, without_line_ends};
+use crate::human::{digits, grouped, ms, percent, seconds};
 use crate::report::{LogPlace, LogReport, LogTotal, LoggedStatement, NS_PER_MS, SkippedPlans};
 
 pub const TITLE: &str = "Overhead of timing in a log";
@@ -31,10 +30,10 @@ pub fn document(report: &LogReport) -> Document {
 /// Returns the table of these statements. `lost` is the time of the overhead.
 fn table(statements: &[LoggedStatement]) -> Table {
     let longest_ms = statements.iter().map(|statement| statement.total.reported_ms).fold(0.0, f64::max);
-    let bars = Column { keys: &[("", "corrected"), ("reported", "lost")], ..Column::left("time").at(Place::Page) };
+    let bars = Column { keys: &[("", "corrected"), ("reported", "lost")], ..Column::left("time").at(Position::Page) };
     let [lost, share, reported, corrected, runs] =
         ["lost", "share", "reported", "corrected", "runs"].map(Column::right);
-    let statement = Column::left("statement").at(Place::Below);
+    let statement = Column::left("statement").at(Position::Below);
     let columns = [lost, share, reported, corrected, runs, bars, statement];
     Table::new("statements", columns, statements.iter().map(|statement| row(statement, longest_ms)))
 }
@@ -86,7 +85,7 @@ fn time(ms: f64) -> String {
 /// Returns the statement in one line. Nested statements are marked.
 fn title(statement: &LoggedStatement) -> String {
     let text = match (&statement.statement, statement.query_id) {
-        (Some(text), _) => one_line(text),
+        (Some(text), _) => without_line_ends(text),
         (None, Some(id)) => format!("(query {id})"),
         (None, None) => "(other statements, or plans without a statement)".into(),
     };

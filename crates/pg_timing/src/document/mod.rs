@@ -146,14 +146,14 @@ pub struct Column {
     /// what this column and its neighbors have in common
     pub group: &'static str,
     pub is_right: bool,
-    pub place: Place,
+    pub position: Position,
     /// classes of the bars in this column, with their names: the page shows them instead of the head
     pub keys: &'static [(&'static str, &'static str)],
 }
 
 /// Where a column stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     #[default]
     Here,
     /// on the page only
@@ -173,8 +173,8 @@ impl Column {
         Column { is_right: true, ..Column::left(head) }
     }
 
-    pub fn at(self, place: Place) -> Column {
-        Column { place, ..self }
+    pub fn at(self, position: Position) -> Column {
+        Column { position, ..self }
     }
 
     pub fn group(self, group: &'static str) -> Column {
@@ -183,7 +183,7 @@ impl Column {
 
     /// Returns whether its cells name the rows, wherever the column stands.
     fn names_rows(&self) -> bool {
-        matches!(self.place, Place::Below | Place::Tree)
+        matches!(self.position, Position::Below | Position::Tree)
     }
 }
 
@@ -248,7 +248,7 @@ fn fraction(part: f64, whole: f64) -> f64 {
 }
 
 /// Returns a statement in one line.
-fn one_line(text: &str) -> String {
+fn without_line_ends(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -1,7 +1,7 @@
 //! Pages about several reports: a table that links to a section for each report.
 
 use super::html::{self, Section};
-use super::{Document, explain, host, log, one_line};
+use super::{Document, explain, host, log, without_line_ends};
 use crate::document::text::cut;
 use crate::report::document::Document as Read;
 use crate::report::{ClassicReport, ExplainReport};
@@ -83,7 +83,7 @@ fn of_entry(Entry { file, document }: &Entry) -> Section {
 fn of_plan(report: &ExplainReport) -> Section {
     /// Two lines of a phone's screen.
     const LONGEST: usize = 80;
-    let name = report.statement.as_deref().map(one_line).filter(|name| !name.is_empty());
+    let name = report.statement.as_deref().map(without_line_ends).filter(|name| !name.is_empty());
     let name = name.or_else(|| report.nodes.first().map(|node| node.title.clone())).unwrap_or_else(|| "plan".into());
     let document = explain::document(report);
     Section { kind: "plan", name: cut(&name, LONGEST), verdict: None, file: None, document }

@@ -1,9 +1,9 @@
 //! The result of `explain --against`: the answer, the nodes of both plans, and both plans side by side.
 
-use super::explain::{EVEN, baseline, digits, ms, settings, with_margin};
-use super::{Block, Cell, Column, Document, Facts, Place, Row, Table, html, one_line};
-use crate::human::{PLUS_MINUS, count, grouped};
-use crate::report::{ComparedNode, ComparedStatement, Difference, NodePair, Range, StatementComparison};
+use super::explain::{MARGINS, baseline, settings};
+use super::{Block, Cell, Column, Document, Facts, Position, Row, Table, html, without_line_ends};
+use crate::human::{PLUS_MINUS, count, digits, grouped, is_even, ms, with_margin};
+use crate::report::{ComparedNode, ComparedStatement, Difference, NodePair, Range, StatementComparison, depth};
 
 pub const TITLE: &str = "Two statements compared";
 
@@ -15,10 +15,7 @@ pub fn document(comparison: &StatementComparison) -> Document {
     let plan = |(name, side): (&'static str, &ComparedStatement)| {
         Block::Part(name, vec![Block::Code(side.statement.clone()), Block::Table(plan(side))])
     };
-    let mut facts = vec![
-        (PLUS_MINUS, "95% interval: in 95 of 100 cases, the true value is within it".into()),
-        ("rounds", format!("{}: A, B and A again", comparison.rounds)),
-    ];
+    let mut facts = vec![(PLUS_MINUS, MARGINS.into()), ("rounds", format!("{}: A, B and A again", comparison.rounds))];
     facts.extend(sides.map(|(name, side)| (name, times(side))));
     facts.extend(comparison.notes.iter().map(|note| ("note", note.clone())));
     let settings = settings(&comparison.settings, |_| true);
@@ -46,7 +43,9 @@ fn answer(comparison: &StatementComparison) -> String {
     let StatementComparison { a, b, ratio, .. } = comparison;
     let [times, of_a] = [format!("{} instead of {}", digits(b.ms), ms(a.ms)), ms(a.ms)];
     let answer = match (comparison.difference, ratio) {
-        (Difference::Faster, Some(ratio)) => format!("B takes {}: {times}.", percent(ratio.rest_of(1.0), "less")),
+        (Difference::Faster, Some(ratio)) => {
+            format!("B takes {}: {times}.", percent(ratio.subtracted_from(1.0), "less"))
+        }
         // From a factor of 2 on, the factor is easier to read.
         (Difference::Slower, Some(ratio)) if ratio.estimate >= 2.0 => {
             format!("B takes {:.1} times as long ({:.1} to {:.1}): {times}.", ratio.estimate, ratio.low, ratio.high)
@@ -85,13 +84,12 @@ fn answer(comparison: &StatementComparison) -> String {
 /// Returns a share with its error: `12% less (+-2%)`, or `8% less (1% to 18%)` if the error is uneven.
 fn percent(share: Range, word: &str) -> String {
     // Below 10%, a decimal matters, and so it does if the error is small.
-    let decimals = usize::from(share.estimate < 0.0995 || share.half_width() < 0.0095);
+    let decimals = usize::from(share.estimate < 0.0995 || share.margin() < 0.0095);
     // No statement takes 100% less.
     let [low, estimate, high] =
         [share.low, share.estimate, share.high].map(|share| format!("{:.decimals$}", 100.0 * share.min(0.999)));
-    let shorter_side = (share.high - share.estimate).min(share.estimate - share.low);
-    match shorter_side >= EVEN * share.half_width() {
-        true => format!("{estimate}% {word} ({PLUS_MINUS}{:.decimals$}%)", 100.0 * share.half_width()),
+    match is_even(share) {
+        true => format!("{estimate}% {word} ({PLUS_MINUS}{:.decimals$}%)", 100.0 * share.margin()),
         false => format!("{estimate}% {word} ({low}% to {high}%)"),
     }
 }
@@ -100,7 +98,7 @@ fn percent(share: Range, word: &str) -> String {
 fn times(side: &ComparedStatement) -> String {
     let runs = baseline(side.samples.len(), side.fastest_plain_ms, side.spread_ms);
     let mode = side.plan_mode.as_ref().map_or(String::new(), |mode| format!("; {mode} plan"));
-    let settings: String = side.settings.iter().map(|setting| format!("; {}", one_line(setting))).collect();
+    let settings: String = side.settings.iter().map(|setting| format!("; {}", without_line_ends(setting))).collect();
     format!("{runs}{mode}{settings}")
 }
 
@@ -113,7 +111,7 @@ fn differences(comparison: &StatementComparison) -> Table {
     let ms = |head: &str| Column::right(head).group("self time, ms");
     let mut columns = vec![ms("A"), ms("B"), ms("B - A")];
     columns.extend(["rows", "calls", "blocks"].map(Column::right));
-    columns.push(Column::left("node").at(Place::Below));
+    columns.push(Column::left("node").at(Position::Below));
     let least_ms = MATTERS * a.ms.max(b.ms);
     let longest = |pair: &NodePair| {
         let of = |nodes: &[ComparedNode], nth: Option<usize>| {
@@ -171,29 +169,22 @@ fn rows(node: &ComparedNode) -> String {
 /// Returns a difference, or its bounds if it can be zero.
 fn difference(Range { low, estimate, high }: Range) -> String {
     // EXPLAIN prints microseconds.
-    let signed = |ms: f64| match ms {
-        _ if ms.abs() < 0.0005 => "0".into(),
-        _ if ms > 0.0 => format!("+{}", digits(ms)),
-        _ => digits(ms),
-    };
-    match low > 0.0 || high < 0.0 {
-        true => signed(estimate),
-        false => format!("{} to {}", signed(low), signed(high)),
-    }
+    let sign = |ms: f64| if ms > 0.0 { "+" } else { "" };
+    let signed = |ms: f64| if ms.abs() < 0.0005 { "0".into() } else { format!("{}{}", sign(ms), digits(ms)) };
+    if low > 0.0 || high < 0.0 { signed(estimate) } else { format!("{} to {}", signed(low), signed(high)) }
 }
 
 /// Returns a statement's plan as a tree.
 fn plan(side: &ComparedStatement) -> Table {
     let row = |node: &ComparedNode| {
-        let depth = node.depth();
         let cells = [with_margin(node.self_ms), digits(node.corrected_ms.estimate), rows(node)];
-        let title = Cell { depth, ..node.title.as_str().into() };
+        let title = Cell { depth: depth(&node.path), ..node.title.as_str().into() };
         Row::new(cells.into_iter().map(Cell::from).chain([title]))
     };
     let ms = |head: &str| Column::right(head).group("ms");
     Table {
         name: "plan".into(),
-        columns: vec![ms("self"), ms("with children"), Column::right("rows"), Column::left("node").at(Place::Tree)],
+        columns: vec![ms("self"), ms("with children"), Column::right("rows"), Column::left("node").at(Position::Tree)],
         rows: side.nodes.iter().map(row).collect(),
         ..Table::default()
     }

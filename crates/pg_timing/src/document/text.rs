@@ -1,6 +1,6 @@
 //! Documents on a terminal or in a pipe.
 
-use super::{Block, Cell, Column, Document, Facts, Place, Row, Table, one_line};
+use super::{Block, Cell, Column, Document, Facts, Position, Row, Table, without_line_ends};
 use crate::escape;
 use crate::human;
 use crate::report::{Finding, Fix, Severity};
@@ -86,7 +86,7 @@ struct Screen {
 
 impl Screen {
     fn title(&mut self, Document { title, lead, is_name, .. }: &Document) {
-        let title = &one_line(title);
+        let title = &without_line_ends(title);
         match (is_name, lead.as_str()) {
             (_, "") if title.is_empty() => {}
             (true, "") => self.labeled(BOLD, title, "", title),
@@ -194,10 +194,7 @@ impl Screen {
             self.text += &format!("{BOLD}{}{BOLD:#}\n", grid.heads());
         }
         for (row, cells) in table.rows.iter().zip(&grid.cells) {
-            match row.is_wide {
-                true => self.wide_row(row, grid.widths[0]),
-                false => self.row(row, cells, &grid),
-            }
+            if row.is_wide { self.wide_row(row, grid.widths[0]) } else { self.row(row, cells, &grid) }
         }
         if !table.note.is_empty() {
             let note = self.lines("", &table.note);
@@ -220,7 +217,7 @@ impl Screen {
             line += &format!("{before}{style}{text}{style:#}{after}{gap}");
         }
         self.text += &format!("{}\n", line.trim_end());
-        for (_, text) in grid.columns.iter().zip(cells).filter(|(column, _)| column.place == Place::Below) {
+        for (_, text) in grid.columns.iter().zip(cells).filter(|(column, _)| column.position == Position::Below) {
             let room = if self.output.is_terminal { self.output.width - BELOW.len() } else { usize::MAX };
             self.text += &format!("{BELOW}{}\n", cut(text, room));
         }
@@ -247,8 +244,8 @@ struct Grid<'a> {
 impl Grid<'_> {
     fn of<'a>(table: &'a Table, screen: &Screen) -> Grid<'a> {
         // A statement or a name has no margin.
-        let text = |(cell, column): (&Cell, &Column)| match column.place {
-            Place::Below | Place::Tree => escape::line(&cell.text),
+        let text = |(cell, column): (&Cell, &Column)| match column.position {
+            Position::Below | Position::Tree => escape::line(&cell.text),
             _ => screen.safe(&cell.text),
         };
         let safe = |row: &Row| row.cells.iter().zip(&table.columns).map(text).collect::<Vec<_>>();
@@ -256,12 +253,12 @@ impl Grid<'_> {
         let width = |(nth, column): (usize, &Column)| {
             // A tree takes the rest of the line. The text of a wide row belongs to no column.
             let rows = table.rows.iter().zip(&cells).filter(|(row, _)| nth == 0 || !row.is_wide);
-            let rows = rows.filter(|_| column.place != Place::Tree);
+            let rows = rows.filter(|_| column.position != Position::Tree);
             rows.map(|(_, cells)| columns(&cells[nth])).fold(columns(&column.head), usize::max)
         };
         let widths = table.columns.iter().enumerate().map(width).collect();
         let mut grid = Grid { columns: &table.columns, cells, widths };
-        if let Some(tree) = table.columns.iter().position(|column| column.place == Place::Tree) {
+        if let Some(tree) = table.columns.iter().position(|column| column.position == Position::Tree) {
             grid.indent(table, tree, screen.output);
         }
         grid
@@ -285,7 +282,7 @@ impl Grid<'_> {
 
     /// Returns the columns on the screen with their numbers and the spaces after them. Those of a group stand closer.
     fn shown(&self) -> Vec<(usize, &Column, &'static str)> {
-        let is_shown = |column: &Column| !matches!(column.place, Place::Page | Place::Below);
+        let is_shown = |column: &Column| !matches!(column.position, Position::Page | Position::Below);
         let shown: Vec<_> = self.columns.iter().enumerate().filter(|(_, column)| is_shown(column)).collect();
         let next = shown.iter().skip(1).map(|(_, column)| column.group).chain([""]);
         let gap = |group: &str, next: &str| if !group.is_empty() && group == next { " " } else { GAP };
@@ -384,7 +381,7 @@ mod tests {
         let node = |depth: usize| Cell { depth, ..format!("Index Scan using {} on orders", "x".repeat(50)).into() };
         let row = |&depth: &usize| Row::new(["\u{65e5}\u{672c}".into(), "1.5 +-0.1".into(), node(depth)]);
         let columns =
-            vec![Column::left("name"), Column::right("ms").group("corrected"), Column::left("node").at(Place::Tree)];
+            vec![Column::left("name"), Column::right("ms").group("corrected"), Column::left("node").at(Position::Tree)];
         Block::Table(Table { columns, rows: depths.iter().map(row).collect(), ..Table::default() })
     }
 
@@ -393,7 +390,7 @@ mod tests {
         let mut row = Row::new(["a", "1000", "x"]);
         row.cells[1].notes.push("only on the page".into());
         let rows = vec![row, Row::wide("\u{65e5}\u{672c}", "not measured: ".repeat(6))];
-        let columns = vec![Column::left("name"), Column::right("n"), Column::left("statement").at(Place::Below)];
+        let columns = vec![Column::left("name"), Column::right("n"), Column::left("statement").at(Position::Below)];
         let table = Block::Table(Table { columns, rows, note: "how to read it".into(), ..Table::default() });
         insta::assert_snapshot!(screen(vec![table], Output::PIPE), @"
         name     n

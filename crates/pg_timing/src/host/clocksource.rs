@@ -169,7 +169,7 @@ fn set(setting: &dyn Setting, name: &str) -> Result<(), String> {
     }
 }
 
-/// Restores `old` if the clock source is `expected`. Returns whether that was still to be done.
+/// Restores `old` if the clock source is `expected`. Returns false if `old` was already current.
 fn restore(setting: &dyn Setting, old: &str, expected: &str) -> Result<bool, Error> {
     let command = System::Linux.switch_command(old);
     match setting.read().current {

@@ -105,7 +105,7 @@ impl Open {
     /// Adds a line with a tab, without the tab. `part` is its number in a message for syslog.
     pub fn push_tabbed(&mut self, line: &str, part: Option<u32>) {
         if self.part.zip(part).is_some_and(|(last, part)| part != last.saturating_add(1)) {
-            self.damage(Unusable::Broken);
+            self.damage(Unusable::LinesMixed);
         }
         self.part = part;
         match self.state {
@@ -114,7 +114,7 @@ impl Open {
                 self.push(line);
             }
             State::Context => {}
-            State::Ended => self.damage(Unusable::Broken),
+            State::Ended => self.damage(Unusable::LinesMixed),
         }
     }
 
@@ -208,7 +208,7 @@ impl Outside {
         }
         let Outside { text, place, .. } = std::mem::take(self);
         let has_part = PARTS.iter().any(|part| text.contains(part));
-        (has_part && !is_notice).then(|| Entry { place, damage: Some(Unusable::BeginsWithin), ..Entry::default() })
+        (has_part && !is_notice).then(|| Entry { place, damage: Some(Unusable::LogStartsInPlan), ..Entry::default() })
     }
 }
 

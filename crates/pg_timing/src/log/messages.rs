@@ -103,11 +103,11 @@ impl Messages {
             self.first_line(text);
         }
         if line.has_nul {
-            self.open.iter_mut().for_each(|open| open.entry.damage = Some(Unusable::Broken));
+            self.open.iter_mut().for_each(|open| open.entry.damage = Some(Unusable::LinesMixed));
             text = text.rsplit('\0').next().unwrap_or_default();
         }
         self.is_cut = line.is_cut;
-        if !self.csv_line(text) && !self.is_json_line(text) {
+        if !self.read_csv_line(text) && !self.read_json_line(text) {
             self.text_line(text, &Origin::default());
         }
         if line.is_cut && self.is_in_message {
@@ -121,7 +121,7 @@ impl Messages {
         self.found.extend(self.outside.end());
         if is_unfinished && !self.accepts_cut_end {
             let of_plan = self.open.iter_mut().filter(|open| open.has_tabs && open.state == State::Plan);
-            of_plan.for_each(|open| open.damage(Unusable::Truncated));
+            of_plan.for_each(|open| open.damage(Unusable::EndMissing));
         }
     }
 
@@ -134,7 +134,7 @@ impl Messages {
     fn first_line(&mut self, text: &str) {
         if let Some((before, _)) = split_tab(text).filter(|_| !self.open.is_empty()) {
             self.has_senders = !before.trim().is_empty();
-            self.open.iter_mut().for_each(|open| open.damage(Unusable::Truncated));
+            self.open.iter_mut().for_each(|open| open.damage(Unusable::EndMissing));
             (self.is_in_message, self.is_log) = (false, true);
         }
         self.end();
@@ -152,8 +152,8 @@ impl Messages {
         self.found.push(Entry { place: self.place, damage: Some(damage), ..Entry::default() });
     }
 
-    /// Receives a line. Returns whether it is one of a CSV file.
-    fn csv_line(&mut self, text: &str) -> bool {
+    /// Reads the line if it is CSV. Returns whether it was.
+    fn read_csv_line(&mut self, text: &str) -> bool {
         let begins_record = values::begins_record(text);
         let is_named = matches!(self.columns, Some(Columns::Named(_)));
         // Another record can begin within a truncated one.
@@ -164,7 +164,7 @@ impl Messages {
                 // The rest of a damaged record, or another format.
                 let is_csv = self.columns.is_some();
                 if is_csv && announced_ms(text).is_some() {
-                    self.damaged(Unusable::Broken);
+                    self.damaged(Unusable::LinesMixed);
                 }
                 return is_csv;
             }
@@ -193,7 +193,7 @@ impl Messages {
         }
         let damage = match record.text.len() >= MAX_BYTES {
             true => Some(Unusable::TooLong),
-            false => record.is_quoted.then_some(Unusable::Truncated),
+            false => record.is_quoted.then_some(Unusable::EndMissing),
         };
         let place = std::mem::replace(&mut self.place, record.place);
         if let Some(damage) = damage {
@@ -227,8 +227,8 @@ impl Messages {
         }
     }
 
-    /// Receives a line. Returns whether it is JSON of a log.
-    fn is_json_line(&mut self, text: &str) -> bool {
+    /// Reads the line if it is JSON. Returns whether it was.
+    fn read_json_line(&mut self, text: &str) -> bool {
         // A stream of events has an empty line after each record.
         if text.is_empty() && self.line_key.is_some() {
             return true;
@@ -294,7 +294,7 @@ impl Messages {
         }
         if value.is_truncated && announces {
             self.begin_log(false);
-            self.damaged(if self.is_cut { Unusable::TooLong } else { Unusable::Truncated });
+            self.damaged(if self.is_cut { Unusable::TooLong } else { Unusable::EndMissing });
             return true;
         }
         self.line_key = Some(value.key.to_string());
@@ -388,7 +388,7 @@ impl Messages {
     /// Ends the messages before a record that `sent` begins, except those of other senders. The record can be the context of
     /// the message before it.
     fn end_before_record(&mut self, record: Option<Record>, sent: &str) {
-        // The lines of a message without a line below it may follow, if this record is from another sender.
+        // A message that has only its first line stays open, because another sender may have written this record in between.
         let has_senders = self.has_senders;
         let is_same = |open: &Open| if has_senders { open.sent(sent) } else { !open.entry.text.is_empty() };
         if let Some(Record { word: CONTEXT, message }) = record {
@@ -409,7 +409,7 @@ impl Messages {
         if self.has_senders && !self.open.is_empty() {
             let (sent, _) = sender(origin, text);
             if let Some(open) = self.open.iter_mut().find(|open| open.sent(&sent)) {
-                return open.damage(Unusable::Broken);
+                return open.damage(Unusable::LinesMixed);
             }
         }
         if let Some(open) = self.open.last_mut().filter(|open| self.is_in_message && open.sender.is_none()) {

@@ -74,9 +74,17 @@ const MAX_HOSTS: usize = 1000;
 /// One thread finds the messages, and cannot feed more threads than this.
 const MAX_THREADS: usize = 4;
 
-/// Whether more plans are wanted. An error is the reason why the plan is skipped.
-type Wanted = Result<ControlFlow<()>, Unusable>;
-const NEXT: Wanted = Ok(ControlFlow::Continue(()));
+/// Whether the reading goes on. An error is the reason why this plan is skipped.
+type Next = Result<ControlFlow<()>, Unusable>;
+const CONTINUE: Next = Ok(ControlFlow::Continue(()));
+
+/// What the caller of [`Log::estimates`] needs.
+#[derive(Clone, Copy, Default)]
+struct Needs {
+    /// the last plan may end without a line end
+    cut_end: bool,
+    nodes: bool,
+}
 
 impl Log<'_> {
     /// Reads all plans, and adds up their overhead by statement.
@@ -89,12 +97,11 @@ impl Log<'_> {
         let (sources, inputs) = (&self.sources, &self.inputs);
         let work = |plan: Explained, logged: &Logged| {
             let query_id = plan.query_id;
-            let Estimate { report, .. } = estimate(plan, inputs)?;
-            Ok(Run::of(report, query_id, logged.is_nested, sources.place(logged.place)))
+            Ok(Run::of(estimate(plan, inputs)?, query_id, logged.is_nested, sources.place(logged.place)))
         };
         let gaps = self.read(threads, false, &work, &mut |_, run| {
             totals.add(run?);
-            NEXT
+            CONTINUE
         })?;
         let sums = totals.into_report();
         let errors = gaps.errors.iter().map(|error| error.what.clone());
@@ -114,11 +121,11 @@ impl Log<'_> {
     /// Returns the last usable plan. If what the user gave contradicts a later plan, that is an error.
     pub fn last(self) -> Result<Plans, Error> {
         let mut last = None;
-        let mut gaps = self.estimates(true, false, &mut |_, estimate| match estimate {
+        let mut gaps = self.estimates(Needs { cut_end: true, nodes: false }, &mut |_, estimate| match estimate {
             Err(why) if !why.contradicts_inputs() => Err(why),
             result => {
                 last = Some(result);
-                NEXT
+                CONTINUE
             }
         })?;
         // The last plan may be in a file that could not be read.
@@ -137,13 +144,13 @@ impl Log<'_> {
     /// Returns the slowest plans, the slowest one first.
     pub fn slowest(self, most: usize) -> Result<Plans, Error> {
         let mut slowest = Vec::<Estimate>::new();
-        let gaps = self.estimates(false, false, &mut |_, estimate| {
+        let gaps = self.estimates(Needs::default(), &mut |_, estimate| {
             let estimate = estimate?;
             // Of equally slow plans, the first ones of the log count.
             let at = slowest.partition_point(|known| known.report.reported_ms >= estimate.report.reported_ms);
             slowest.insert(at, estimate);
             slowest.truncate(most);
-            NEXT
+            CONTINUE
         })?;
         Ok(Plans::of(slowest.into_iter().map(Estimate::with_nodes).collect(), gaps))
     }
@@ -151,12 +158,12 @@ impl Log<'_> {
     /// Returns plan number `nth`, from 1. What the user gave need not belong to the other plans.
     pub fn nth(self, nth: usize) -> Result<Plans, Error> {
         let mut found = None;
-        let gaps = self.estimates(false, false, &mut |number, estimate| {
+        let gaps = self.estimates(Needs::default(), &mut |number, estimate| {
             let skipped = estimate.as_ref().err().filter(|why| number == nth || !why.contradicts_inputs()).cloned();
             if number == nth {
                 found = Some(estimate);
             }
-            skipped.map_or(NEXT, Err)
+            skipped.map_or(CONTINUE, Err)
         });
         let Some(estimate) = found else {
             let what = format!("there is no plan number {nth}: the input has {}", gaps?.plans);
@@ -167,29 +174,28 @@ impl Log<'_> {
 
     /// Passes the report of each plan to `found`, in the order of the log, until it returns false.
     pub fn each(self, found: &mut dyn FnMut(ExplainReport) -> bool) -> Result<Gaps, Error> {
-        self.estimates(false, true, &mut |_, estimate| match found(estimate?.report) {
-            true => NEXT,
+        self.estimates(Needs { cut_end: false, nodes: true }, &mut |_, estimate| match found(estimate?.report) {
+            true => CONTINUE,
             false => Ok(ControlFlow::Break(())),
         })
     }
 
     fn estimates(
         &self,
-        accepts_cut_end: bool,
-        needs_nodes: bool,
-        collect: &mut dyn FnMut(usize, Result<Estimate, Unusable>) -> Wanted,
+        needs: Needs,
+        collect: &mut dyn FnMut(usize, Result<Estimate, Unusable>) -> Next,
     ) -> Result<Gaps, Error> {
         let (sources, inputs) = (&self.sources, &self.inputs);
         let work = |plan: Explained, logged: &Logged| {
             let mut estimate = estimate(plan, inputs)?;
             let capture = estimate.report.capture.get_or_insert_default();
             (capture.place, capture.is_nested) = (Some(sources.place(logged.place)), logged.is_nested);
-            if needs_nodes {
+            if needs.nodes {
                 estimate.report.nodes = estimate.nodes();
             }
             Ok(estimate)
         };
-        self.read(threads(), accepts_cut_end, &work, &mut |number, mut estimate| {
+        self.read(threads(), needs.cut_end, &work, &mut |number, mut estimate| {
             if let Ok(estimate) = &mut estimate {
                 let capture = estimate.report.capture.get_or_insert_default();
                 // The number of all plans is not known yet.
@@ -207,7 +213,7 @@ impl Log<'_> {
         threads: usize,
         accepts_cut_end: bool,
         work: &(dyn Fn(Explained, &Logged) -> Result<T, Unusable> + Sync),
-        collect: &mut dyn FnMut(usize, Result<T, Unusable>) -> Wanted,
+        collect: &mut dyn FnMut(usize, Result<T, Unusable>) -> Next,
     ) -> Result<Gaps, Error> {
         let needs_source = self.inputs.document.is_some();
         let parse = |entry, results: &mut Vec<_>| {
@@ -233,11 +239,9 @@ impl Log<'_> {
         let was_stopped = self.stop.load(Ordering::Relaxed);
         let skipped = skips.sorted();
         if gaps.plans as u64 <= skipped.iter().map(|skipped| skipped.plans).sum() {
-            return Err(match errors.into_iter().next() {
-                _ if was_stopped => Error::new("stopped before a plan was read", "wait until the progress bar moves"),
-                Some(error) => error,
-                None => none_is_usable(gaps.plans, skipped),
-            });
+            let stopped = || Error::new("stopped before a plan was read", "wait until the progress bar moves");
+            let error = was_stopped.then(stopped).or(errors.into_iter().next());
+            return Err(error.unwrap_or_else(|| none_is_usable(gaps.plans, skipped)));
         }
         let hosts = several_hosts(hosts);
         let notes = notes(&self.sources, &hosts, &formats);
@@ -251,13 +255,11 @@ fn threads() -> usize {
 
 /// Returns a note about an input with several plans.
 fn position(plans: usize, taken: usize) -> Option<String> {
-    match taken {
-        _ if plans == 1 => None,
-        _ if plans == taken => {
-            Some(format!("the input has {plans} plans; this is the last one; --nth N shows another one"))
-        }
-        _ => Some(format!("the input has {plans} plans; this is number {taken}, the last usable one")),
-    }
+    let which = match taken == plans {
+        true => "the last one; --nth N shows another one".into(),
+        false => format!("number {taken}, the last usable one"),
+    };
+    (plans > 1).then(|| format!("the input has {plans} plans; this is {which}"))
 }
 
 fn not_usable(SkippedPlans { plans, reason, first, .. }: &SkippedPlans) -> String {

@@ -1,4 +1,4 @@
-//! Reads the plans of an entry. Only this file knows how the text of a plan is read.
+//! Gives the text of an entry to the readers in plan/.
 
 use super::entry::{Entry, Format, Message};
 use super::input::Place;
@@ -6,7 +6,7 @@ use crate::plan::structured::Structured;
 use crate::plan::text::{self, names_node};
 use crate::plan::{Explained, Found, Unusable, each_plan, executed, from_json};
 use crate::report::PlanSource;
-use crate::server::explain::Tokens;
+use crate::tokens::Tokens;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -57,9 +57,9 @@ pub fn each(entry: Entry, needs_source: bool, found: &mut dyn FnMut(Logged, Foun
         add(message.take(), plan);
     });
     if message.is_some() {
-        add(message, Err(Unusable::Missing));
+        add(message, Err(Unusable::NoPlanAfterAnnouncement));
     } else if let Some(line) = figures(&text).filter(|_| !has_plan) {
-        add(None, Err(Unusable::Surrounded(line)));
+        add(None, Err(Unusable::NotANodeLine(line)));
     }
 }
 
@@ -84,7 +84,7 @@ fn announced(text: &str, needs_source: bool) -> Found {
     } else if let Some(root) = root_at(text) {
         return text_plan(text, root, needs_source);
     } else {
-        return repaired(text, needs_source).ok_or(Unusable::Missing);
+        return repaired(text, needs_source).ok_or(Unusable::NoPlanAfterAnnouncement);
     };
     let plan = from_json(&json, format)?;
     Ok(Explained { source: needs_source.then_some(PlanSource::Json(json)), ..plan })
@@ -95,7 +95,7 @@ fn text_plan(text: &str, root: usize, needs_source: bool) -> Found {
     let (query, plan) = text.split_at(root);
     let plan = without_quoted_line_ends(plan);
     if is_mixed(&plan) {
-        return Err(Unusable::Broken);
+        return Err(Unusable::LinesMixed);
     }
     let query = query.trim_end().strip_prefix("Query Text: ");
     let query =

@@ -58,7 +58,7 @@ fn executions_of_a_statement_are_added_up() {
     let sum = t.total.corrected_ms.estimate + u.total.corrected_ms.estimate;
     assert!((report.total.corrected_ms.estimate - sum).abs() < 1e-9);
     // Errors of different statements are independent, so the sum is known better than each part.
-    let half = |range: Range| range.half_width() / range.estimate;
+    let half = |range: Range| range.margin() / range.estimate;
     assert!(half(report.total.corrected_ms) < half(t.total.corrected_ms), "{report:?}");
 }
 
@@ -170,7 +170,7 @@ fn a_plan_in_notices_is_pasted_text() {
 #[test]
 fn equally_frequent_reasons_at_one_place_keep_their_order() {
     let mut skips = Skips::default();
-    for why in [Unusable::NoBeginning, Unusable::NotExecuted] {
+    for why in [Unusable::RootMissing, Unusable::NotExecuted] {
         skips.add(LogPlace { file: "log".into(), line: 1 }, why);
     }
     assert!(none_is_usable(2, skips.sorted()).what.contains("the beginning of the plan is missing"));

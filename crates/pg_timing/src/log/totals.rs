@@ -1,9 +1,10 @@
 //! Adds up the plans of a log by statement, in limited memory. Statements that differ only in their constants count together.
 
 use crate::human::grouped;
-use crate::report::{CallCost, ExplainReport, LogPlace, LogReport, LogTotal, LoggedStatement, Range};
-use crate::server::explain::{TokenKind, Tokens};
+use crate::plan::Estimate;
+use crate::report::{CallCost, LogPlace, LogReport, LogTotal, LoggedStatement, Range};
 use crate::statistics::root_sum_squares;
+use crate::tokens::{Kind, Tokens};
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -37,7 +38,8 @@ struct Key {
 
 impl Run {
     /// Returns the run of a plan.
-    pub fn of(report: ExplainReport, query_id: Option<i64>, is_nested: bool, slowest: LogPlace) -> Run {
+    pub fn of(estimate: Estimate, query_id: Option<i64>, is_nested: bool, slowest: LogPlace) -> Run {
+        let Estimate { report, clock_note: note, .. } = estimate;
         let capture = report.capture.unwrap_or_default();
         let text = report.statement.as_deref().map(normalized);
         let total = LogTotal {
@@ -56,7 +58,7 @@ impl Run {
                 total,
                 slowest,
             },
-            note: capture.clock_note,
+            note,
             common_error: capture.read_ns.map_or(0.0, |_| CallCost::common_error(capture.timed_call_ns.is_some())),
         }
     }
@@ -189,9 +191,9 @@ fn normalized(statement: &str) -> String {
         text.space |= token.start > end;
         end = token.end();
         match token.kind {
-            TokenKind::Text | TokenKind::Number => text.constant(),
-            TokenKind::Symbol => text.sign(token.text),
-            TokenKind::Word | TokenKind::QuotedName => text.push(token.text),
+            Kind::Text | Kind::Number => text.constant(),
+            Kind::Symbol => text.sign(token.text),
+            Kind::Word | Kind::QuotedName => text.push(token.text),
         }
     }
     let end = text.out.trim_end_matches([';', ' ']).len();

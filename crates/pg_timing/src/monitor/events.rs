@@ -12,15 +12,18 @@ use crate::statistics::median;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The events of one sample, and its time in seconds since 1970.
-pub struct Events(pub Vec<MonitorEvent>, pub f64);
+pub struct Events {
+    pub list: Vec<MonitorEvent>,
+    pub at: f64,
+}
 
 impl Events {
     /// Adds an event, and returns it for further figures.
     pub fn add(&mut self, event: EventKind, summary: impl Into<String>) -> &mut MonitorEvent {
-        let time = human::utc(self.1);
-        let (unix_seconds, summary) = (self.1, summary.into());
-        self.0.push(MonitorEvent { time, unix_seconds, event, summary, subject: None, severity: None, value: None });
-        self.0.last_mut().expect("one was added")
+        let time = human::utc(self.at);
+        let (unix_seconds, summary) = (self.at, summary.into());
+        self.list.push(MonitorEvent { time, unix_seconds, event, summary, subject: None, severity: None, value: None });
+        self.list.last_mut().expect("one was added")
     }
 
     /// Adds an event about a finding.
@@ -123,12 +126,12 @@ const KEPT_SAMPLES: usize = 240;
 /// Adds a sample to the totals. `pairs` are the clocks that are compared.
 pub fn add_counts(report: &mut MonitorReport, sample: &Sample, pairs: &[(&str, &str)], late_s: f64) {
     for clock in &sample.interval {
-        let known = find(&mut report.clocks, &clock.name);
+        let known = find_or_add(&mut report.clocks, &clock.name);
         add_clock(&mut known.totals, clock);
         known.largest_gap_ns = clock.gaps.map(|gaps| gaps.largest_ns);
     }
     for clock in &sample.report.clocks {
-        let known = find(&mut report.clocks, &clock.name);
+        let known = find_or_add(&mut report.clocks, &clock.name);
         // The access path comes from the read cost, which a busy sample does not have. The path is the same as before.
         let access_path = clock.access_path.or(known.last.access_path);
         known.last = ClockReport { access_path, ..clock.clone() };
@@ -154,7 +157,7 @@ pub fn add_counts(report: &mut MonitorReport, sample: &Sample, pairs: &[(&str, &
     report.kernel_messages += sample.messages.len() as u64;
 }
 
-fn find<'a>(clocks: &'a mut Vec<WatchedClock>, name: &str) -> &'a mut WatchedClock {
+fn find_or_add<'a>(clocks: &'a mut Vec<WatchedClock>, name: &str) -> &'a mut WatchedClock {
     let at = clocks.iter().position(|clock| clock.last.name == name).unwrap_or_else(|| {
         let last = ClockReport { name: name.into(), ..ClockReport::default() };
         clocks.push(WatchedClock { last, ..WatchedClock::default() });
@@ -197,7 +200,7 @@ pub fn has_new_alarm(known: &[WatchedFinding], findings: &[Finding]) -> bool {
 pub fn update_findings(known: &mut Vec<WatchedFinding>, findings: &mut [Finding], events: &mut Events) {
     for finding in findings {
         let nth = known.iter().position(|old| old.finding.id == finding.id).unwrap_or_else(|| {
-            known.push(WatchedFinding::new(Finding::new(&finding.id, Severity::Unknown, ""), events.1));
+            known.push(WatchedFinding::new(Finding::new(&finding.id, Severity::Unknown, ""), events.at));
             known.len() - 1
         });
         update_finding(&mut known[nth], finding, events);
@@ -205,14 +208,14 @@ pub fn update_findings(known: &mut Vec<WatchedFinding>, findings: &mut [Finding]
 }
 
 fn update_finding(known: &mut WatchedFinding, now: &mut Finding, events: &mut Events) {
-    known.since_fall = known.since_fall.saturating_add(1);
+    known.fell_before = known.fell_before.saturating_add(1);
     if known.finding.severity.is_alarm() && now.severity < known.finding.severity {
-        known.calm += 1;
-        if known.calm < known.needed {
+        known.lower_for += 1;
+        if known.lower_for < known.clears_after {
             now.clone_from(&known.finding);
             return;
         }
-        (known.calm, known.since_fall) = (0, 0);
+        (known.lower_for, known.fell_before) = (0, 0);
         let before = &known.finding.summary;
         match now.severity {
             Severity::Unknown => {
@@ -224,16 +227,16 @@ fn update_finding(known: &mut WatchedFinding, now: &mut Finding, events: &mut Ev
     } else if now.severity.is_alarm() {
         if now.severity > known.finding.severity {
             if !known.finding.severity.is_alarm() {
-                known.appeared_at = Some(events.1);
+                known.appeared_at = Some(events.at);
             }
-            known.needed =
-                if known.since_fall < SOON { (2 * known.needed).min(MAX_CALM_SAMPLES) } else { CALM_SAMPLES };
+            known.clears_after =
+                if known.fell_before < SOON { (2 * known.clears_after).min(MAX_CALM_SAMPLES) } else { CALM_SAMPLES };
             events.finding(now, EventKind::FindingAppeared, now.summary.clone());
         }
-        known.calm = 0;
+        known.lower_for = 0;
     }
     if known.finding.severity != now.severity {
-        known.since = events.1;
+        known.since = events.at;
     }
     known.finding.clone_from(now);
 }
@@ -337,9 +340,9 @@ mod finding_tests {
     fn events_of(severities: &[Severity]) -> Vec<Vec<String>> {
         let mut known = Vec::new();
         let sample = |(nth, severity): (usize, &Severity)| {
-            let mut events = Events(Vec::new(), nth as f64);
+            let mut events = Events { list: Vec::new(), at: nth as f64 };
             update_findings(&mut known, &mut [Finding::new("x", *severity, "slow")], &mut events);
-            events.0.iter().map(|event| event.event.name()).collect()
+            events.list.iter().map(|event| event.event.name()).collect()
         };
         severities.iter().enumerate().map(sample).collect()
     }
@@ -383,9 +386,9 @@ mod finding_tests {
         let mut known = Vec::new();
         let mut last = Vec::new();
         for severity in [Severity::Warning, Severity::Unknown, Severity::Unknown] {
-            let mut events = Events(Vec::new(), 0.0);
+            let mut events = Events { list: Vec::new(), at: 0.0 };
             update_findings(&mut known, &mut [Finding::new("x", severity, "slow")], &mut events);
-            last = events.0;
+            last = events.list;
         }
         assert_eq!(
             (last[0].event.name().as_str(), last[0].summary.as_str()),
@@ -399,7 +402,7 @@ mod finding_tests {
         for (at, severity) in
             [Severity::Ok, Severity::Warning, Severity::Critical, Severity::Ok, Severity::Ok].into_iter().enumerate()
         {
-            let mut events = Events(Vec::new(), at as f64);
+            let mut events = Events { list: Vec::new(), at: at as f64 };
             update_findings(&mut known, &mut [Finding::new("x", severity, "slow")], &mut events);
         }
         assert_eq!((known[0].appeared_at, known[0].since), (Some(1.0), 4.0));
@@ -411,7 +414,7 @@ mod finding_tests {
         let mut known = Vec::new();
         let warning = Finding::new("x", Severity::Warning, "slow");
         assert!(has_new_alarm(&known, std::slice::from_ref(&warning)));
-        update_findings(&mut known, &mut [warning.clone()], &mut Events(Vec::new(), 0.0));
+        update_findings(&mut known, &mut [warning.clone()], &mut Events { list: Vec::new(), at: 0.0 });
         assert!(!has_new_alarm(&known, &[warning]));
         assert!(has_new_alarm(&known, &[Finding::new("x", Severity::Critical, "slow")]));
         assert!(!has_new_alarm(&known, &[Finding::new("y", Severity::Ok, "fine")]));
@@ -432,9 +435,9 @@ mod cost_tests {
     }
 
     fn events_of(costs: &mut ReadCosts, ns: f64) -> Vec<String> {
-        let mut events = Events(Vec::new(), 0.0);
+        let mut events = Events { list: Vec::new(), at: 0.0 };
         costs.update(&clock(ns), &mut events);
-        events.0.iter().map(|event| event.event.name()).collect()
+        events.list.iter().map(|event| event.event.name()).collect()
     }
 
     fn after_an_hour(noise: impl Fn(usize) -> f64) -> ReadCosts {

@@ -75,7 +75,7 @@ impl<M: Machine> Monitor<M> {
             self.watch.confirm(&mut sample);
             judge(&mut sample.report);
         }
-        let mut events = Events(Vec::new(), sample.at);
+        let mut events = Events { list: Vec::new(), at: sample.at };
         if self.report.samples == 0 {
             events.add(EventKind::MonitorStarted, "pg_timing monitor started");
         }
@@ -92,14 +92,14 @@ impl<M: Machine> Monitor<M> {
         conclude(&mut sample.report);
         self.store(sample, late_s);
         self.overtime_s = self.machine().monotonic_s() - start_s - self.watch.take_requested_s();
-        self.record(events.0)
+        self.record(events.list)
     }
 
     /// Returns the event of the monitor's end.
     pub fn stop(&mut self) -> Vec<MonitorEvent> {
-        let mut events = Events(Vec::new(), self.watch.machine().unix_time());
+        let mut events = Events { list: Vec::new(), at: self.watch.machine().unix_time() };
         events.add(EventKind::MonitorStopped, "pg_timing monitor stopped");
-        self.record(events.0)
+        self.record(events.list)
     }
 
     fn store(&mut self, sample: Sample, late_s: f64) {

@@ -40,9 +40,9 @@ struct Part {
     /// its time in the median run
     reported: f64,
     /// calls whose overhead falls into it
-    calls: f64,
+    calls_inside: f64,
     /// calls of which one half falls into it
-    halves: f64,
+    boundary_calls: f64,
     /// run-to-run variation
     variation: f64,
     /// maximum rounding error
@@ -54,7 +54,7 @@ struct Corrected {
     estimate: f64,
     /// errors below and above the estimate
     margins: [f64; 2],
-    /// the error that can change the part's rank: without what affects all parts in proportion
+    /// error of this part alone; errors that scale all parts equally are not included
     own_margin: f64,
 }
 
@@ -77,32 +77,28 @@ impl Overhead {
         }
     }
 
-    /// Returns the relative half-width of the corrected time's interval. It is infinite if the time is not known.
-    pub fn half_width(&self) -> f64 {
-        (self.corrected.high / self.corrected.low).ln() / 2.0
-    }
-
     /// Returns the time of a part without overhead.
     fn without(&self, part: &Part) -> Corrected {
         let (baseline, calls) = (self.corrected.estimate, self.calls.max(1.0));
         let per_call = (self.reported - baseline).max(0.0) / calls;
-        let estimate = (part.reported - per_call * part.calls).clamp(0.0, part.reported.max(0.0));
+        let estimate = (part.reported - per_call * part.calls_inside).clamp(0.0, part.reported.max(0.0));
         let share = if baseline > 0.0 { (estimate / baseline).min(1.0) } else { 1.0 };
-        let share_of_calls = (part.calls / calls).min(1.0);
+        let share_of_calls = (part.calls_inside / calls).min(1.0);
         let node_ms = (NODE_ERROR * per_call).min(max_overlap(per_call));
         let half_ms = (HALF_ERROR * per_call).min(max_overlap(per_call) / 2.0);
         let own = root_sum_squares([
             part.variation,
-            half_ms * part.halves,
+            half_ms * part.boundary_calls,
             // The overhead of all calls together is known.
-            node_ms * part.calls * (1.0 - share_of_calls),
+            node_ms * part.calls_inside * (1.0 - share_of_calls),
         ]);
-        // The error of the whole may belong to the calls, or to the work that they slow: then it is in proportion to the time.
+        // We do not know whether the error of the total comes from the calls or from slower work. In the first case it follows the
+        // part's calls, in the second case its time. The larger one is used.
         let of_whole = share_of_calls.max(share);
         let margins = [baseline - self.corrected.low, self.corrected.high - baseline]
             .map(|whole| own.hypot(whole * of_whole) + part.rounding);
         // Less overhead of the calls means more time elsewhere.
-        let shift = self.corrected.half_width() * (share_of_calls - share).abs();
+        let shift = self.corrected.margin() * (share_of_calls - share).abs();
         Corrected { estimate, margins, own_margin: own.hypot(shift) + part.rounding }
     }
 }
@@ -145,23 +141,23 @@ fn node(runs: &[Plan], index: usize, callees: &[(usize, f64)], calls_below: f64,
     let part = Part {
         // A clock that runs backwards can make the reported time negative.
         reported: median(&per_run).max(0.0),
-        calls: calls_below + node.calls.estimate / 2.0,
-        halves: node.calls.estimate,
+        calls_inside: calls_below + node.calls.estimate / 2.0,
+        boundary_calls: node.calls.estimate,
         variation: share_margin_ms(runs, |nodes| nodes[index].reported_ms),
         rounding: node.rounding_ms,
     };
     let Corrected { estimate, margins: [below, above], .. } = overhead.without(&part);
     // A node takes no longer without timing than with timing, within the errors of the runs.
     let most = (part.reported + part.variation + part.rounding).max(estimate);
-    let clock_ms = overhead.clock / overhead.calls.max(1.0) * part.calls;
+    let clock_ms = overhead.clock / overhead.calls.max(1.0) * part.calls_inside;
     let self_ms = |nodes: &[PlanNode]| self_ms(nodes, index, callees);
     ExplainedNode {
         path: node.path.clone(),
-        kind: node.node.kind.clone(),
-        title: node.node.title(),
+        kind: node.printed.kind.clone(),
+        title: node.printed.title(),
         calls: node.all_calls.estimate,
         processes: node.processes.round() as u32,
-        loops: node.node.loops.unwrap_or(0.0) / node.processes,
+        loops: node.printed.loops.unwrap_or(0.0) / node.processes,
         reported_ms: part.reported,
         rounded_ms: node.rounding_ms,
         corrected_ms: Range { low: (estimate - below).max(0.0), estimate, high: (estimate + above).min(most) },
@@ -215,13 +211,13 @@ fn set_self_times(nodes: &mut [ExplainedNode], runs: &[Plan], callees: &[Vec<(us
     for (index, node) in nodes.iter_mut().enumerate() {
         let estimate = corrected.estimates[index];
         // Half of the overhead of the node's own calls falls into it, and half of that of the calls that it makes.
-        let halves = plan[index].calls.estimate
+        let boundary_calls = plan[index].calls.estimate
             + callees[index].iter().map(|&(callee, _)| plan[callee].calls.estimate).sum::<f64>();
         let rounding = self_rounding(plan, index, &callees[index]);
         let part = Part {
             reported: reported.estimates[index],
-            calls: halves / 2.0,
-            halves,
+            calls_inside: boundary_calls / 2.0,
+            boundary_calls,
             variation: node.reported_self_off_ms - rounding,
             rounding,
         };
@@ -229,14 +225,15 @@ fn set_self_times(nodes: &mut [ExplainedNode], runs: &[Plan], callees: &[Vec<(us
         let Range { low, high, .. } = corrected.bounds[index];
         // The bounds are the error of a time that the plan does not show.
         node.reported_self_ms = reported.estimates[index];
-        node.reported_self_off_ms += reported.bounds[index].half_width();
+        node.reported_self_off_ms += reported.bounds[index].margin();
         node.corrected_self_ms = estimate;
-        node.corrected_self_off_ms = own_margin + corrected.bounds[index].half_width();
+        node.corrected_self_off_ms = own_margin + corrected.bounds[index].margin();
         let most = node.corrected_ms.high.min(node.reported_self_ms + node.reported_self_off_ms).max(estimate);
-        node.self_ms = match callees[index].is_empty() && reported.is_determined[index] {
-            true => Range { estimate, low: node.corrected_ms.low.min(estimate), ..node.corrected_ms },
+        node.self_ms = if callees[index].is_empty() && reported.is_determined[index] {
+            Range { estimate, low: node.corrected_ms.low.min(estimate), ..node.corrected_ms }
+        } else {
             // The self time is a part of the node's time, and timing makes it no shorter.
-            false => Range { low: (low - below).max(0.0), estimate, high: (high + above).min(most) },
+            Range { low: (low - below).max(0.0), estimate, high: (high + above).min(most) }
         };
     }
     let known: Vec<usize> = (0..nodes.len()).filter(|&node| reported.is_determined[node]).collect();
@@ -261,8 +258,8 @@ impl SelfTimes {
     /// Divides the times of all nodes, of a statement that took `whole_ms`.
     ///
     /// If the nodes that a node runs took longer than the node itself, they ran in parallel or elsewhere. Then each gets the
-    /// same part of the time that there is, and their own self times are not determined. This applies to small errors of the
-    /// times, too, without the last consequence.
+    /// same part of the time that there is, and their own self times are not determined. If the excess is within the rounding
+    /// error, the times are scaled the same way, but the self times stay determined.
     fn of(plan: &[PlanNode], callees: &[Vec<(usize, f64)>], times: &[f64], whole_ms: f64) -> SelfTimes {
         let called_ms: Vec<f64> =
             callees.iter().map(|callees| callees.iter().map(|&(callee, part)| part * times[callee]).sum()).collect();
@@ -274,12 +271,10 @@ impl SelfTimes {
         };
         for index in callers_first(plan) {
             let parts = &plan[index].callers.parts;
+            let mut ms: f64 = parts.iter().map(|&(caller, part)| part * factors[caller] * times[index]).sum();
             // The root, and data-modifying CTEs that no node reads to the end.
-            let ms = match parts.is_empty() {
-                true => times[index].min(rest_ms),
-                false => parts.iter().map(|&(caller, part)| part * factors[caller] * times[index]).sum(),
-            };
             if parts.is_empty() {
+                ms = times[index].min(rest_ms);
                 rest_ms -= ms;
             }
             granted[index] = ms;

@@ -1,7 +1,7 @@
 //! Finds the plans in a text that somebody pasted: a file, a ticket, psql's output. Also reads a plan in text format that is
-//! folded or has lost its indentation.
+//! wrapped or has lost its indentation.
 
-use super::frame::{Begin, Frame, begins, plain};
+use super::frame::{Begin, Frame, begins, first_line, plain};
 use super::structured::Structured;
 use super::tree::Explained;
 use super::unusable::Unusable;
@@ -58,7 +58,7 @@ impl Search<'_> {
             Some(Begin::Json(frame)) => self.json(rest, &frame),
             Some(Begin::Structured(format, frame)) => self.structured(format, rest, &frame),
             Some(Begin::Below) => {
-                self.push(Err(Unusable::NoBeginning), None);
+                self.push(Err(Unusable::RootMissing), None);
                 text_plan_length(rest)
             }
             None => line.len(),
@@ -115,7 +115,7 @@ impl Search<'_> {
         });
         match read {
             Ok(_) if is_empty => {
-                self.push(Err(Unusable::Damaged(format.name(), "missing field `Plan`".into())), None);
+                self.push(Err(Unusable::InvalidSyntax(format.name(), "missing field `Plan`".into())), None);
             }
             Ok(_) => {}
             Err(why) => self.push(Err(why), None),
@@ -175,18 +175,13 @@ impl Search<'_> {
     }
 }
 
-/// Returns the first line with its line end.
-fn first_line(text: &str) -> &str {
-    text.split_inclusive('\n').next().unwrap_or_default()
-}
-
-/// Reads the lines of one plan, also if they were folded or have lost their indentation. Returns the lines that were read.
+/// Reads the lines of one plan, also if they were wrapped or have lost their indentation. Returns the lines that were read.
 pub fn read_text(plan: &str) -> (Found, Cow<'_, str>) {
     let read = text::plan(plan.lines());
-    // If a condition was folded, its second line can hide that the node uses an InitPlan.
-    let is_folded = matches!(read, Err(Unusable::Cut | Unusable::NoBeginning))
+    // If a condition was wrapped, its second line can hide that the node uses an InitPlan.
+    let is_wrapped = matches!(read, Err(Unusable::NodeLineIncomplete | Unusable::RootMissing))
         || read.is_ok() && plan.contains("InitPlan") && layout::has_broken_condition(plan);
-    let (read, plan) = match is_folded {
+    let (read, plan) = match is_wrapped {
         true => {
             let joined = layout::joined(plan);
             (text::plan(joined.lines()), Cow::Owned(joined))

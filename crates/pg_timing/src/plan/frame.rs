@@ -12,7 +12,8 @@ use std::borrow::Cow;
 #[derive(Debug, Default, PartialEq)]
 pub struct Frame<'a> {
     before: &'a str,
-    /// the last character of `before`, if it is neither a space nor a letter (a digit counts as `0`), and how often it is there
+    /// The last character of `before` except spaces, unless it is a letter, and how often it occurs, for example ('>', 2) in a
+    /// quoted mail. Any digit is stored as '0'.
     mark: Option<(char, usize)>,
     /// number of spaces after it
     spaces: usize,
@@ -38,7 +39,7 @@ fn is_frame(c: char) -> bool {
 
 /// Returns what begins with the first line of `rest`.
 pub fn begins(rest: &str) -> Option<Begin<'_>> {
-    let line = first_line(rest);
+    let line = first_line(rest).trim_end_matches('\n');
     if let Some(frame) = json(line) {
         return Some(Begin::Json(frame));
     }
@@ -54,8 +55,9 @@ pub fn begins(rest: &str) -> Option<Begin<'_>> {
     root(rest, at).map(|(at, after)| Begin::Text(Frame::of(&line[..at], after)))
 }
 
-fn first_line(text: &str) -> &str {
-    text.split('\n').next().unwrap_or_default()
+/// Returns the first line with its line end.
+pub fn first_line(text: &str) -> &str {
+    text.split_inclusive('\n').next().unwrap_or_default()
 }
 
 fn second_line(rest: &str, lead: usize) -> &str {
@@ -93,7 +95,7 @@ fn is_after(text: &str) -> bool {
 /// Returns where the name of a topmost node begins in the first line of `rest`, and what follows its figures. A mail program
 /// may have broken the line.
 fn root(rest: &str, lead: usize) -> Option<(usize, &str)> {
-    let line = first_line(rest);
+    let line = first_line(rest).trim_end_matches('\n');
     let begins_figures = |text: &str| FIGURES.iter().any(|figures| text.starts_with(figures));
     let is_root = |at: usize| {
         // A name in quotation marks can have an arrow, too.
@@ -121,19 +123,23 @@ fn shared_lead(rest: &str) -> Option<usize> {
         line.contains(ARROW) && figures_end(line).is_some() || WORDS[1..].iter().any(|word| line.contains(word))
     };
     let next = lines.take(NEAR).find(is_known)?;
-    let common = |a: &str, b: &str| a.char_indices().zip(b.chars()).find(|((_, a), b)| a != b).map(|((at, _), _)| at);
-    let at = common(first, next)?;
+    let at = first_difference(first, next)?;
     // The lines can have numbers.
     let (line, other) = (&first[at..], next.get(at..)?);
     let (end, other_end) = match (digits(line), digits(other)) {
         (0, _) | (_, 0) => (0, 0),
         (end, other_end) => {
-            let same = common(&line[end..], &other[other_end..])?;
+            let same = first_difference(&line[end..], &other[other_end..])?;
             (end + same, other_end + same)
         }
     };
     let after = other[other_end..].trim_start();
     (at + end > 0 && WORDS.iter().any(|word| after.starts_with(word))).then_some(at + end)
+}
+
+/// Returns where two texts begin to differ, if neither begins with the other one.
+fn first_difference(a: &str, b: &str) -> Option<usize> {
+    a.char_indices().zip(b.chars()).find(|((_, a), b)| a != b).map(|((at, _), _)| at)
 }
 
 /// Returns where the node's name begins in a line of a program's log: after the last colon before the figures.
@@ -181,12 +187,12 @@ impl<'a> Frame<'a> {
         let text = figures_end(text).filter(|_| text.contains(" loops=")).map_or(text, |end| &text[..end]);
         let text = text.strip_suffix(self.after).unwrap_or_else(|| self.without_last_quote(text)).trim_end();
         let is_quoted = text.len() > 1 && text.starts_with('"') && text.ends_with('"') && !text.contains("\": ");
-        match () {
-            () if is_quoted => text[1..text.len() - 1].replace("\"\"", "\"").into(),
-            () if self.after.starts_with('"') && text.contains('"') => {
-                text.replace("\"\"", "\"").replace("\\\"", "\"").into()
-            }
-            () => text.into(),
+        if is_quoted {
+            text[1..text.len() - 1].replace("\"\"", "\"").into()
+        } else if self.after.starts_with('"') {
+            text.replace("\"\"", "\"").replace("\\\"", "\"").into()
+        } else {
+            text.into()
         }
     }
 
@@ -340,9 +346,7 @@ fn has_several_lines(line: &str) -> bool {
 fn separator(line: &str) -> Option<&str> {
     let mut after = line.match_indices(" loops=").filter_map(|(at, _)| Some(&line[at + line[at..].find(')')? + 1..]));
     let (first, second) = (after.next()?, after.next()?);
-    let equal =
-        first.char_indices().zip(second.chars()).find(|((_, a), b)| a != b).map_or(second.len(), |((at, _), _)| at);
-    let equal = first.get(..equal)?;
+    let equal = first.get(..first_difference(first, second).unwrap_or(second.len()))?;
     // An escape has a letter: `\n`. Another letter or an arrow begins the next line.
     let is_escape = |at: usize| equal[..at].ends_with('\\') && equal[at..].starts_with(['n', 'r']);
     let begins =
@@ -361,12 +365,12 @@ fn from_root(line: &str) -> &str {
 fn with_line_ends(text: &str) -> String {
     let mut split = String::with_capacity(text.len());
     for line in text.lines() {
-        match separator(line) {
-            _ if !has_several_lines(line) => split += line,
-            Some(separator) => {
-                split += &from_root(line).replace(separator, "\n").replace("\\t", "\t").replace("\\\"", "\"")
-            }
-            None => split += &at_nodes(line),
+        if !has_several_lines(line) {
+            split += line;
+        } else if let Some(separator) = separator(line) {
+            split += &from_root(line).replace(separator, "\n").replace("\\t", "\t").replace("\\\"", "\"");
+        } else {
+            split += &at_nodes(line);
         }
         split.push('\n');
     }

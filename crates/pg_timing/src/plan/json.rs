@@ -67,7 +67,7 @@ pub fn unreadable(format: &'static str, error: &serde_json::Error) -> Unusable {
     match text.contains("recursion limit") {
         true => Unusable::TooDeep,
         // The position does not refer to the original file.
-        false => Unusable::Damaged(format, text.split(" at line ").next().unwrap_or_default().into()),
+        false => Unusable::InvalidSyntax(format, text.split(" at line ").next().unwrap_or_default().into()),
     }
 }
 
@@ -114,7 +114,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
                 "Timing" => node.is_fast_timed = map.next_value::<IgnoredAny>().is_ok(),
                 "Task Count" => node.hidden_tasks = map.next_value()?,
                 "Tasks Shown" => node.set_tasks_shown(&map.next_value::<Cow<str>>()?),
-                "Plans" => node.plans = map.next_value()?,
+                "Plans" => node.children = map.next_value()?,
                 // A parameter has no character that JSON escapes.
                 _ => {
                     let text: &RawValue = map.next_value()?;

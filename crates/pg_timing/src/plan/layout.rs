@@ -258,7 +258,8 @@ fn close(open: &mut Vec<Open>, node: &Node) -> Result<(), Unusable> {
     }
 }
 
-/// Returns whether a line is one of those below the tree. None of them is a property of a node.
+/// Returns whether a line is one of those below the tree. The plan has no indentation, so only the name distinguishes it from a
+/// property of a node.
 fn is_total(text: &str) -> bool {
     let totals = ["Planning", "Execution", "Total runtime:", "Settings:", "JIT:", "Trigger "];
     totals.iter().any(|total| text.starts_with(total))

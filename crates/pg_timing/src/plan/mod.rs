@@ -1,8 +1,18 @@
-//! Plans that were executed: readers of EXPLAIN's text, JSON, YAML and XML, and the overhead of a captured plan.
+//! Plans that were executed: readers of EXPLAIN's text, JSON, YAML and XML, and the overhead of a captured plan. [`Plan`] is the
+//! tree as a flat list with calls and processes.
 //!
-//! `find` finds the plans of a text. `text`, `json` and `structured` read one plan into the tree of `tree`. [`Plan`] is
-//! the same tree as a flat list with calls and processes. `attribution` shares an overhead among its nodes, and `overhead`
-//! estimates the overhead of a captured plan.
+//! | file | what it does |
+//! |---|---|
+//! | `find` | finds the plans of a text |
+//! | `frame` | what is around each line of a plan, for example the bars of a table |
+//! | `text`, `json`, `structured` | read one plan in text, JSON, or YAML and XML |
+//! | `layout` | restores wrapped lines and lost indentation |
+//! | `tree` | the tree of a plan as it was printed |
+//! | `unusable` | which plans cannot be used, and why |
+//! | `subplans` | the nodes that run each subplan |
+//! | `overhead` | estimates the overhead of a captured plan |
+//! | `attribution` | shares an overhead among the nodes |
+//! | `writer` | the plan with corrected times |
 
 pub mod attribution;
 mod find;
@@ -60,7 +70,7 @@ impl Plan {
     /// Returns the plan with EXPLAIN's tree as a flat list. The caller has checked its execution time.
     pub fn new(explained: Explained) -> Plan {
         Plan {
-            shape: explained.plan.shape(),
+            shape: explained.root.shape(),
             execution_ms: explained.execution_ms.unwrap_or_default(),
             planning_ms: explained.planning_ms,
             other_calls: explained.other_calls(),
@@ -68,7 +78,7 @@ impl Plan {
             uses_fast_timing: explained.uses_fast_timing(),
             settings: explained.settings,
             query: explained.query,
-            nodes: flatten(explained.plan),
+            nodes: flatten(explained.root),
         }
     }
 
@@ -91,20 +101,20 @@ impl Plan {
 
     /// Returns whether `test` holds for any node.
     pub fn any(&self, test: impl Fn(&Node) -> bool) -> bool {
-        self.nodes.iter().any(|node| test(&node.node))
+        self.nodes.iter().any(|node| test(&node.printed))
     }
 
     /// Returns the number of rows that the statement produced, if the plan shows it.
     pub fn rows(&self) -> Option<f64> {
-        Some(self.nodes.first()?.node.rows?.per_loop)
+        Some(self.nodes.first()?.printed.rows?.per_loop)
     }
 }
 
 /// A plan node with the figures that the correction needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanNode {
-    /// the node as EXPLAIN printed it; its `plans` are moved into the flat list
-    pub node: Node,
+    /// the node as EXPLAIN printed it, without its children: they are nodes of the flat list
+    pub printed: Node,
     /// number of child nodes that are not subplans
     pub inputs: usize,
     /// child indexes from the root down, like `0.1`
@@ -115,7 +125,7 @@ pub struct PlanNode {
     pub end: usize,
     /// the nodes whose calls run this node; for subplans, not always the node above
     pub callers: Callers,
-    /// each row is a call. Nodes of extensions and of PostgreSQL's relatives may run what is below them in another way
+    /// each row is a call. Nodes of extensions and of forks of PostgreSQL may run what is below them in another way
     pub rows_are_calls: bool,
     /// number of processes that ran the node in parallel, on average
     pub processes: f64,
@@ -157,7 +167,7 @@ impl Callers {
 impl PlanNode {
     /// Returns whether the node was executed. A node without a loop count is assumed to be executed.
     pub fn was_executed(&self) -> bool {
-        self.node.loops.is_none_or(|loops| loops > 0.0)
+        self.printed.loops.is_none_or(|loops| loops > 0.0)
     }
 
     /// Returns the reported time in ms, or 0 if the plan was not timed.
@@ -284,11 +294,11 @@ fn flatten(root: Node) -> Vec<PlanNode> {
 fn add(nodes: &mut Vec<PlanNode>, mut node: Node, place: Option<(usize, usize)>, path: String, processes: f64) {
     /// EXPLAIN prints the time of one loop in ms with three decimals.
     const ROUNDING_MS: f64 = 0.0005;
-    let children = std::mem::take(&mut node.plans);
+    let children = std::mem::take(&mut node.children);
     let parent = place.map(|(parent, _)| &nodes[parent]);
     let rows_are_calls = tree::is_known(&node.kind) && parent.is_none_or(|parent| parent.rows_are_calls);
     let is_inner = node.subplan.is_none() && place.is_some_and(|(_, inputs_before)| inputs_before > 0);
-    let all_calls = calls(parent.map(|parent| &parent.node), &node, is_inner);
+    let all_calls = calls(parent.map(|parent| &parent.printed), &node, is_inner);
     let all_calls = if rows_are_calls { all_calls } else { possible_calls(&all_calls, &node) };
     let loops = node.loops.unwrap_or(0.0);
     let index = nodes.len();
@@ -304,11 +314,11 @@ fn add(nodes: &mut Vec<PlanNode>, mut node: Node, place: Option<(usize, usize)>,
         calls: per_process(all_calls, processes),
         reported_ms: node.total_ms.map(|ms| ms * loops / processes),
         rounding_ms: ROUNDING_MS * loops / processes,
-        node,
+        printed: node,
     });
     let mut inputs_before = 0;
     for (n, child) in children.into_iter().enumerate() {
-        let gather = &nodes[index].node;
+        let gather = &nodes[index].printed;
         // Only the leader runs the subplans of a Gather.
         let below_gather = gather.is_gather() && child.subplan.is_none();
         let processes = if below_gather { processes_below_gather(&child, gather) } else { processes };

@@ -113,6 +113,8 @@ const MOST_CALL_NS: f64 = 20_000.0;
 pub struct Estimate {
     /// without the nodes: most plans of a log need none
     pub report: ExplainReport,
+    /// what the user should know about the clock, which is also one of the notes
+    pub clock_note: Option<String>,
     plan: Plan,
     overhead: Overhead,
 }
@@ -135,7 +137,7 @@ pub fn estimate(mut explained: Explained, inputs: &Inputs) -> Result<Estimate, U
         Some(clock_of) => Some(clock_of(&explained).map_err(Unusable::Clock)?),
         None => None,
     };
-    let counts_buffers = explained.plan.any(&|node| node.has_buffers);
+    let counts_buffers = explained.root.any(&|node| node.has_buffers);
     let (source, mut notes) = (explained.source.take(), std::mem::take(&mut explained.notes));
     let mut plan = Plan::new(explained);
     check_run(&plan)?;
@@ -168,7 +170,7 @@ pub fn estimate(mut explained: Explained, inputs: &Inputs) -> Result<Estimate, U
         }
     };
     let clock_ms = Range { estimate: clock_ms.estimate.min(overhead.estimate), ..clock_ms };
-    let corrected = overhead.rest_of(reported);
+    let corrected = overhead.subtracted_from(reported);
     let overhead = Overhead { reported, corrected, calls: calls.estimate, clock: clock_ms.estimate, unexplained };
     let clock_note = clock.as_ref().and_then(|clock| clock.note.clone());
     notes.extend(clock_note.clone());
@@ -181,7 +183,6 @@ pub fn estimate(mut explained: Explained, inputs: &Inputs) -> Result<Estimate, U
         given_plain_ms: inputs.plain_ms,
         inputs_contradict,
         clock_share: clock_ms.times(1.0 / reported.max(f64::MIN_POSITIVE)),
-        clock_note,
         ..Capture::default()
     };
     let report = ExplainReport {
@@ -193,13 +194,13 @@ pub fn estimate(mut explained: Explained, inputs: &Inputs) -> Result<Estimate, U
         document: source,
         ..overhead.report()
     };
-    Ok(Estimate { report, plan, overhead })
+    Ok(Estimate { report, clock_note, plan, overhead })
 }
 
 /// Returns what the user should know about the plan.
 fn plan_notes(plan: &Plan) -> Vec<String> {
     let mut notes: Vec<String> = other_nodes(plan).into_iter().collect();
-    let hidden: u32 = plan.nodes.iter().filter_map(|node| node.node.hidden_tasks).sum();
+    let hidden: u32 = plan.nodes.iter().filter_map(|node| node.printed.hidden_tasks).sum();
     if hidden > 0 {
         notes.push(format!(
             "Citus does not show all tasks: {hidden} tasks are not in the plan, and neither are their calls"
@@ -218,8 +219,8 @@ fn plan_notes(plan: &Plan) -> Vec<String> {
 /// Returns a note about nodes whose rows may not be calls. It names the topmost of them.
 fn other_nodes(plan: &Plan) -> Option<String> {
     const MAX_NAMED: usize = 3;
-    let is_above = |node: &&PlanNode| !node.rows_are_calls && !super::tree::is_known(&node.node.kind);
-    let names: BTreeSet<&str> = plan.nodes.iter().filter(is_above).map(|node| short_name(&node.node)).collect();
+    let is_above = |node: &&PlanNode| !node.rows_are_calls && !super::tree::is_known(&node.printed.kind);
+    let names: BTreeSet<&str> = plan.nodes.iter().filter(is_above).map(|node| short_name(&node.printed)).collect();
     let more = if names.len() > MAX_NAMED { " and others" } else { "" };
     let named = names.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
     (!names.is_empty()).then(|| {
@@ -227,7 +228,7 @@ fn other_nodes(plan: &Plan) -> Option<String> {
     })
 }
 
-/// Returns the name of an extension's node, or the kind of a node of PostgreSQL's relatives.
+/// Returns the name of an extension's node, or the kind of a node of a fork of PostgreSQL.
 fn short_name(node: &Node) -> &str {
     if node.kind == "Custom Scan" { node.name.split(" on ").next().unwrap_or_default() } else { &node.kind }
 }
@@ -253,7 +254,7 @@ fn measured(plain_ms: f64, plan: &Plan, notes: &mut Vec<String>) -> Result<Range
     // This run without its timing took no longer than with it.
     let most = (plain_ms / (1.0 - RUN_TO_RUN_VARIATION)).min(plan.execution_ms);
     let usual = if may_include_planning { plain_ms - planning / 2.0 } else { plain_ms };
-    Ok(Range { low: least, estimate: usual.clamp(least, most), high: most }.rest_of(plan.execution_ms))
+    Ok(Range { low: least, estimate: usual.clamp(least, most), high: most }.subtracted_from(plan.execution_ms))
 }
 
 /// The overhead that the cost of a timed call predicts.
@@ -285,7 +286,8 @@ impl Expected {
         // If the plan allows less overhead than the estimate, its calls were cheaper than usual.
         let least_tsc = if clock.is_tsc() { per_process * least_call_ns * MS_PER_NS } else { f64::INFINITY };
         let low = overhead.low.min(most * (1.0 - cost.error()).max(0.0)).min(least_tsc);
-        // A normal distribution that ends at its mean has its median a third of the 95% margin below the mean.
+        // No value above `most` is possible. Half of a normal distribution remains. Its median is 0.67 standard deviations below the
+        // limit, one third of the 95% margin (1.96).
         let estimate = overhead.estimate.min(most - (most - low) / 3.0);
         let per_call_ns = with_margin(Range::exactly(per_call), cost.error() * per_call);
         Ok(Expected {

@@ -1,6 +1,7 @@
 //! Plans in YAML and XML. They are rewritten as the text of EXPLAIN's JSON: a log can have gigabytes of them, and a tree of
 //! their values takes twice as long.
 
+use super::text::column;
 use super::unusable::Unusable;
 use quick_xml::Reader;
 use quick_xml::events::Event;
@@ -48,11 +49,11 @@ impl Structured {
             Structured::Yaml => {
                 let mut lines = rest.split_inclusive('\n');
                 let first = lines.next().unwrap_or_default();
-                let column = indentation(first);
+                let first_column = column(first);
                 let more = lines.take_while(|line| {
                     let text = line.trim_end();
                     // The keys of a statement and the beginning of the next one have the column of the first line.
-                    !text.is_empty() && (indentation(text) > column || is_key(text.trim_start()))
+                    !text.is_empty() && (column(text) > first_column || is_key(text.trim_start()))
                 });
                 first.len() + more.map(str::len).sum::<usize>()
             }
@@ -72,15 +73,11 @@ impl Structured {
 /// Removes the indentation of the first line from all lines. A log writes a tab before each line, even within a statement in
 /// XML.
 fn without_indentation(text: &str) -> Cow<'_, str> {
-    let indentation = &text[..indentation(text)];
+    let indentation = &text[..column(text)];
     if indentation.is_empty() {
         return Cow::Borrowed(text);
     }
     text.split_inclusive('\n').map(|line| line.strip_prefix(indentation).unwrap_or(line)).collect::<String>().into()
-}
-
-fn indentation(line: &str) -> usize {
-    line.len() - line.trim_start().len()
 }
 
 /// Returns whether a line at the column of the first line is a key of EXPLAIN: `Execution Time: 0.1` or `- Plan: `. In a
@@ -162,7 +159,7 @@ fn yaml_as_json(yaml: &str) -> Result<String, Unusable> {
         let text = line.trim_start_matches(' ');
         if !text.is_empty() {
             let is_read = json.yaml_line(line.len() - text.len(), text.trim_end()).is_some();
-            is_read.then_some(()).ok_or_else(|| Unusable::Damaged("YAML", format!("the line {text:?}")))?;
+            is_read.then_some(()).ok_or_else(|| Unusable::InvalidSyntax("YAML", format!("the line {text:?}")))?;
         }
     }
     while !json.open.is_empty() {
@@ -215,7 +212,7 @@ fn key_and_value(text: &str) -> Option<(&str, &str)> {
 /// Returns the JSON text of an `<explain>` element. EXPLAIN writes each statement as a `<Query>`, so its JSON is a list.
 /// auto_explain writes one statement without that element, so its JSON is an object.
 fn xml_as_json(xml: &str) -> Result<String, Unusable> {
-    let damaged = |why: &str| Unusable::Damaged("XML", why.into());
+    let damaged = |why: &str| Unusable::InvalidSyntax("XML", why.into());
     let mut reader = Reader::from_str(xml);
     let mut json = Json { out: String::with_capacity(xml.len()), open: Vec::new() };
     // since the last begin or end of an element

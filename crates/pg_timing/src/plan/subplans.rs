@@ -54,14 +54,14 @@ fn divide_shared_subplans(nodes: &mut [PlanNode]) {
 
 /// Returns the callers of all CTEs whose caller is not the node above.
 fn callers_of_ctes(nodes: &[PlanNode]) -> Vec<(usize, Callers)> {
-    let all_scans = nodes.iter().enumerate().filter(|(_, node)| node.node.kind == "CTE Scan");
+    let all_scans = nodes.iter().enumerate().filter(|(_, node)| node.printed.kind == "CTE Scan");
     let scans: Vec<(usize, &str)> =
-        all_scans.filter_map(|(index, node)| Some((index, node.node.cte.as_deref()?))).collect();
+        all_scans.filter_map(|(index, node)| Some((index, node.printed.cte.as_deref()?))).collect();
     let names: HashSet<&str> = scans.iter().map(|(_, name)| *name).collect();
     // The node that defines a CTE, and the CTE's name. Only a damaged file or an old server repeats a name.
     let mut defined: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
     for (index, node) in nodes.iter().enumerate() {
-        let name = node.node.subplan.as_deref().and_then(|label| cte_name(label, |name| names.contains(name)));
+        let name = node.printed.subplan.as_deref().and_then(|label| cte_name(label, |name| names.contains(name)));
         if let Some(place) = node.parent.zip(name) {
             defined.entry(place).or_default().push(index);
         }
@@ -81,7 +81,7 @@ fn callers_of_ctes(nodes: &[PlanNode]) -> Vec<(usize, Callers)> {
             let readers = outside_of(nodes, subplan, readers);
             // A data-modifying CTE without a reader runs at the end, outside of all nodes. So does the rest of such a CTE
             // that its reader did not read to the end.
-            let modifies = nodes[subplan].node.kind == "ModifyTable";
+            let modifies = nodes[subplan].printed.kind == "ModifyTable";
             let are_certain = subplans.len() == 1 && !modifies;
             if !readers.is_empty() || modifies {
                 callers.push((subplan, several(readers, are_certain)));
@@ -113,10 +113,10 @@ fn callers_of_init_plans(nodes: &[PlanNode]) -> Vec<(usize, Callers)> {
     let mut init_plans: Vec<(usize, usize, Vec<&str>)> = Vec::new();
     let mut namesakes: HashMap<&str, usize> = HashMap::new();
     for (index, node) in nodes.iter().enumerate() {
-        for parameter in node.node.parameters.iter().filter(|_| node.was_executed()) {
+        for parameter in node.printed.parameters.iter().filter(|_| node.was_executed()) {
             users.entry(parameter).or_default().push(index);
         }
-        let label = node.node.subplan.as_deref().filter(|label| label.starts_with("InitPlan "));
+        let label = node.printed.subplan.as_deref().filter(|label| label.starts_with("InitPlan "));
         if let (Some(label), Some(definer)) = (label, node.parent) {
             let sets = parameters_of_init_plan(label);
             sets.iter().for_each(|parameter| *namesakes.entry(parameter).or_default() += 1);
@@ -136,7 +136,7 @@ fn callers_of_init_plans(nodes: &[PlanNode]) -> Vec<(usize, Callers)> {
             callers_of_this.extend(users.into_iter().map(|user| {
                 let above = std::iter::successors(nodes[user].parent, |&node| nodes[node].parent);
                 let within = above.take_while(|&node| node >= definer);
-                within.filter(|&node| nodes[node].node.is_gather()).last().unwrap_or(user)
+                within.filter(|&node| nodes[node].printed.is_gather()).last().unwrap_or(user)
             }));
         }
         callers_of_this.sort_unstable();
@@ -144,7 +144,7 @@ fn callers_of_init_plans(nodes: &[PlanNode]) -> Vec<(usize, Callers)> {
         // Some nodes use an InitPlan without a visible condition, for example an Append that prunes partitions.
         let long_enough = innermost_long_enough(nodes, subplan, &callers_of_this);
         if !long_enough.is_empty() {
-            let has_append = nodes[definer..nodes[definer].end].iter().any(|node| is_append(&node.node.kind));
+            let has_append = nodes[definer..nodes[definer].end].iter().any(|node| is_append(&node.printed.kind));
             let are_certain = callers_of_this.len() == 1 && !has_append;
             callers.push((subplan, several(long_enough, are_certain)));
         }

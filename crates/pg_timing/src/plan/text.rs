@@ -229,7 +229,7 @@ impl<'a> Reader<'a> {
         let NodeLine { arrow, mut node } = line;
         self.not_run |= node.loops.is_none();
         match (self.open.is_empty(), arrow) {
-            (true, Some(_)) => return Err(Unusable::NoBeginning),
+            (true, Some(_)) => return Err(Unusable::RootMissing),
             // The caller has split the lines at each root, so this is a node whose arrow is on the line above.
             (false, None) => self.has_cut_line = true,
             _ => {}
@@ -266,7 +266,7 @@ impl<'a> Reader<'a> {
 
     fn close_last(&mut self) {
         if let (Some(last), Some(parent)) = (self.open.pop(), self.open.last_mut()) {
-            parent.node.plans.push(last.node);
+            parent.node.children.push(last.node);
         }
     }
 
@@ -300,13 +300,13 @@ impl<'a> Reader<'a> {
         }
         // Without its node, a label is at the end of what is left.
         if self.has_cut_line || self.label.is_some() {
-            return Err(Unusable::Cut);
+            return Err(Unusable::NodeLineIncomplete);
         }
         if self.not_run {
             return Err(Unusable::NotExecuted);
         }
         self.close_from(0);
-        self.explained.plan = self.open.pop().ok_or(Unusable::NoBeginning)?.node;
+        self.explained.root = self.open.pop().ok_or(Unusable::RootMissing)?.node;
         Ok(self.explained)
     }
 }

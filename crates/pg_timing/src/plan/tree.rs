@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Explained {
-    pub plan: Node,
+    #[serde(rename = "Plan")]
+    pub root: Node,
     /// PostgreSQL 9.3 and older have the second name
     #[serde(rename = "Execution Time", alias = "Total Runtime")]
     pub execution_ms: Option<f64>,
@@ -46,14 +47,14 @@ pub struct Explained {
 impl Explained {
     /// Returns whether pg_fast_timing timed this plan: with another clock, or with estimates.
     pub fn uses_fast_timing(&self) -> bool {
-        self.fast_timing.is_some() || self.plan.any(&|node| node.is_fast_timed)
+        self.fast_timing.is_some() || self.root.any(&|node| node.is_fast_timed)
     }
 
     /// Returns the number of timed calls that belong to no plan node: triggers, and rows of SERIALIZE.
     pub fn other_calls(&self) -> f64 {
         let triggers: f64 = self.triggers.iter().map(|trigger| trigger.calls).sum();
         let times_rows = self.serialization.as_ref().is_some_and(|serialization| serialization.time_ms.is_some());
-        triggers + if times_rows { self.plan.rows.map_or(0.0, |rows| rows.per_loop) } else { 0.0 }
+        triggers + if times_rows { self.root.rows.map_or(0.0, |rows| rows.per_loop) } else { 0.0 }
     }
 }
 
@@ -118,7 +119,7 @@ pub struct Node {
     pub is_fast_timed: bool,
     /// Citus shows only one of this many tasks
     pub hidden_tasks: Option<u32>,
-    pub plans: Vec<Node>,
+    pub children: Vec<Node>,
     /// parameters in its conditions and other texts, through which it may use an InitPlan's value
     pub parameters: BTreeSet<String>,
 }
@@ -143,18 +144,18 @@ impl Node {
         for part in [self.subplan.as_deref().unwrap_or_default(), &self.name, "{"] {
             shape.push_str(part);
         }
-        self.plans.iter().for_each(|plan| plan.add_shape(shape));
+        self.children.iter().for_each(|child| child.add_shape(shape));
         shape.push('}');
     }
 
     /// Returns whether `test` holds for this node or any node below it.
     pub fn any(&self, test: &dyn Fn(&Node) -> bool) -> bool {
-        test(self) || self.plans.iter().any(|plan| plan.any(test))
+        test(self) || self.children.iter().any(|child| child.any(test))
     }
 
     /// Returns the child nodes that are not subplans.
     pub fn inputs(&self) -> impl Iterator<Item = &Node> {
-        self.plans.iter().filter(|plan| plan.subplan.is_none())
+        self.children.iter().filter(|child| child.subplan.is_none())
     }
 
     pub fn is_gather(&self) -> bool {
@@ -179,7 +180,7 @@ impl Node {
 }
 
 /// Returns the least and the most inputs of a kind of node, without subplans. Returns `None` for nodes of extensions and
-/// of PostgreSQL's relatives. They may run their inputs in parallel, on other servers, or without one call per row.
+/// of forks of PostgreSQL. They may run their inputs in parallel, on other servers, or without one call per row.
 pub fn inputs_of(kind: &str) -> Option<(usize, usize)> {
     Some(match kind {
         "Seq Scan"

@@ -17,27 +17,25 @@ pub enum Unusable {
     /// pg_timing has corrected the times already
     Corrected,
     NoExecutionTime,
-    /// no plan follows the line that announces it
-    Missing,
+    NoPlanAfterAnnouncement,
     /// the first line with figures of a node, if no line is a node's line
-    Surrounded(String),
-    /// the root is missing
-    NoBeginning,
-    /// a node's line is truncated, or folded in an unknown way
-    Cut,
+    NotANodeLine(String),
+    RootMissing,
+    /// a node's line is truncated, or wrapped in an unknown way
+    NodeLineIncomplete,
     /// the arrows do not show the tree, and neither do the kinds of nodes, with the reason
     LostIndentation(String),
     /// nested deeper than any real plan
     TooDeep,
     TooManyNodes,
     /// the format, and what its parser says
-    Damaged(&'static str, String),
+    InvalidSyntax(&'static str, String),
     /// the log or the file ends within the message
-    Truncated,
+    EndMissing,
     /// the log begins within the message
-    BeginsWithin,
+    LogStartsInPlan,
     /// a part of the message is lost, or lines of something else are within it
-    Broken,
+    LinesMixed,
     TooLong,
     /// a figure, or figures that contradict each other, and the hint
     Impossible(String, &'static str),
@@ -90,18 +88,18 @@ impl From<Unusable> for Error {
                 "the plan has no Execution Time",
                 "the plan is truncated, or was taken with SUMMARY OFF; from a log, include the line \"duration: ... plan:\"",
             ),
-            Unusable::Missing => {
+            Unusable::NoPlanAfterAnnouncement => {
                 Error::new("no readable plan follows the log line \"duration: ... plan:\"", "include all of its lines")
             }
-            Unusable::Surrounded(line) => Error::new(
+            Unusable::NotANodeLine(line) => Error::new(
                 format!("the input has figures of plan nodes, but no line of a node; the first one is: {line}"),
                 "remove what is before and after each line of the plan",
             ),
-            Unusable::NoBeginning => Error::new(
+            Unusable::RootMissing => Error::new(
                 "the beginning of the plan is missing",
                 "include the first line, which names the topmost node and has no arrow",
             ),
-            Unusable::Cut => Error::new(
+            Unusable::NodeLineIncomplete => Error::new(
                 "a line of the plan is truncated or wrapped",
                 "give the plan with one line per node (psql: \\pset format aligned)",
             ),
@@ -117,18 +115,18 @@ impl From<Unusable> for Error {
                 format!("the plan has more than {} nodes, more than any real plan", count(MAX_NODES as u64)),
                 SUPPORTED,
             ),
-            Unusable::Damaged(format, why) => {
+            Unusable::InvalidSyntax(format, why) => {
                 Error::new(format!("the plan's {format} is incomplete or damaged: {why}"), SUPPORTED)
             }
-            Unusable::Truncated => Error::new(
+            Unusable::EndMissing => Error::new(
                 "the end of the plan is missing: the log or its entry is truncated, or the log was rotated within the plan",
                 "include all of the plan's lines; join the files of one log (cat FILE FILE), and give that",
             ),
-            Unusable::BeginsWithin => Error::new(
+            Unusable::LogStartsInPlan => Error::new(
                 "the log begins in the middle of a plan",
                 "join the file before it and this one (cat FILE FILE), and give that",
             ),
-            Unusable::Broken => Error::new(
+            Unusable::LinesMixed => Error::new(
                 "a part of the plan is lost, or lines of something else are within it",
                 "set logging_collector = on, which writes whole entries; for syslog, set syslog_split_messages = off",
             ),
@@ -148,7 +146,7 @@ pub fn executed(mut explained: Explained) -> Found {
     if explained.time_correction.is_some() {
         return Err(Unusable::Corrected);
     }
-    let root = &explained.plan;
+    let root = &explained.root;
     if root.loops.is_none() || root.rows.is_none() {
         return Err(Unusable::NotExecuted);
     }
@@ -184,7 +182,7 @@ pub fn check_figures(explained: &Explained) -> Result<(), Unusable> {
     for (name, value) in times.into_iter().chain(triggers) {
         check_figure(value, MAX_FIGURE, || name.into())?;
     }
-    check_node_figures(&explained.plan)
+    check_node_figures(&explained.root)
 }
 
 fn check_node_figures(node: &Node) -> Result<(), Unusable> {
@@ -198,7 +196,7 @@ fn check_node_figures(node: &Node) -> Result<(), Unusable> {
     if lacks_rows(node) {
         return Err(wrong_inputs("few", node));
     }
-    node.plans.iter().try_for_each(check_node_figures)
+    node.children.iter().try_for_each(check_node_figures)
 }
 
 /// Returns an error for a figure that is negative, not a number, or beyond any real run.
@@ -236,21 +234,21 @@ fn lacks_rows(node: &Node) -> bool {
 /// together take no longer than the node.
 ///
 /// Otherwise the plan has lost its indentation, is truncated, mixes lines of two plans, or the clock ran backwards. Nodes of
-/// extensions and of PostgreSQL's relatives run their inputs in other ways, also in parallel: a plan with such nodes can
+/// extensions and of forks of PostgreSQL run their inputs in other ways, also in parallel: a plan with such nodes can
 /// have any inputs and any times within them.
 pub fn check_run(plan: &Plan) -> Result<(), Unusable> {
     let nodes = &plan.nodes;
-    let is_postgresql = nodes.iter().all(|node| is_known(&node.node.kind));
+    let is_postgresql = nodes.iter().all(|node| is_known(&node.printed.kind));
     for node in nodes {
         // Each figure is possible, but their product may not be.
-        check_figure(node.reported_ms, MAX_FIGURE, || format!("the time of {} in all loops", node.node.title()))?;
-        check_figure(Some(node.all_calls.high), MAX_CALLS, || format!("the calls of {}", node.node.title()))?;
-        let (least, most) = inputs_of(&node.node.kind).unwrap_or((0, usize::MAX));
+        check_figure(node.reported_ms, MAX_FIGURE, || format!("the time of {} in all loops", node.printed.title()))?;
+        check_figure(Some(node.all_calls.high), MAX_CALLS, || format!("the calls of {}", node.printed.title()))?;
+        let (least, most) = inputs_of(&node.printed.kind).unwrap_or((0, usize::MAX));
         if node.inputs < least {
-            return Err(wrong_inputs("few", &node.node));
+            return Err(wrong_inputs("few", &node.printed));
         }
         if is_postgresql && node.inputs > most {
-            return Err(wrong_inputs("many", &node.node));
+            return Err(wrong_inputs("many", &node.printed));
         }
     }
     // Sampled times of parent and child have independent errors.
@@ -271,14 +269,14 @@ fn check_inputs(nodes: &[PlanNode]) -> Result<(), Unusable> {
         // The times of a parent and its input are comparable if the same processes ran both.
         let inputs = || {
             let inputs = callees.iter().map(|&(input, _)| &nodes[input]);
-            inputs.filter(|input| input.node.subplan.is_none() && input.processes == parent.processes)
+            inputs.filter(|input| input.printed.subplan.is_none() && input.processes == parent.processes)
         };
         let inputs_ms: f64 = inputs().map(PlanNode::reported_or_zero_ms).sum();
         let rounding: f64 = inputs().map(|input| input.rounding_ms).sum();
         let ms = parent.reported_or_zero_ms();
         if inputs_ms > with_tolerance(ms, parent.rounding_ms + rounding) {
             return Err(Unusable::Impossible(
-                format!("{} took {ms} ms, but its inputs took {inputs_ms} ms", parent.node.title()),
+                format!("{} took {ms} ms, but its inputs took {inputs_ms} ms", parent.printed.title()),
                 "the plan's lines have lost their indentation, or the server's clock ran backwards",
             ));
         }

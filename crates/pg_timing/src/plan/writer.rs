@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::escape;
 use crate::human::percent;
-use crate::plan::text::{CORRECTION, node_line};
+use crate::plan::text::{CORRECTION, column, node_line};
 use crate::report::{ExplainReport, ExplainedNode, PlanFormat, PlanSource};
 use serde_json::{Map, Value, json};
 
@@ -63,7 +63,7 @@ fn corrected_text(plan: &str, report: &ExplainReport) -> Result<String, Error> {
     let mut nodes = report.nodes.iter();
     let mut factor = 0.0;
     let mut lines = plan.lines().filter(|line| !line.trim().is_empty()).peekable();
-    let indent = lines.peek().map_or(0, |line| line.len() - line.trim_start().len());
+    let indent = lines.peek().map_or(0, |line| column(line));
     for line in lines {
         let line =
             line.get(indent..).filter(|_| line[..indent.min(line.len())].trim().is_empty()).unwrap_or(line).trim_end();
@@ -82,9 +82,10 @@ fn corrected_text(plan: &str, report: &ExplainReport) -> Result<String, Error> {
         }
         let is_execution =
             !is_below && line.split_once(": ").is_some_and(|(name, _)| name.eq_ignore_ascii_case(EXECUTION_TIME));
-        let changed = match times {
-            _ if is_execution => Some(format!("{EXECUTION_TIME}: {:.3} ms", rounded(report.corrected_ms.estimate))),
-            times => times.and_then(|at| with_times(line, at, factor)),
+        let changed = if is_execution {
+            Some(format!("{EXECUTION_TIME}: {:.3} ms", rounded(report.corrected_ms.estimate)))
+        } else {
+            times.and_then(|at| with_times(line, at, factor))
         };
         out += &escape::line(changed.as_deref().unwrap_or(line));
         out.push('\n');
@@ -98,7 +99,8 @@ fn corrected_text(plan: &str, report: &ExplainReport) -> Result<String, Error> {
     Ok(out + &format!("{CORRECTION}: {}\n", escape::line(&summary(report))))
 }
 
-/// Returns whether a line that is not indented belongs to the plan: a total like `Planning Time: 0.1 ms`. Messages of a log
+/// Returns whether a line that is not indented belongs to the plan: a total like `Planning Time: 0.1 ms`, or one of another version
+/// or an extension. So no list of names is used, unlike in `layout`. Messages of a log
 /// begin with a word in capital letters, and psql's own line with `Time:`.
 fn is_total(line: &str) -> bool {
     let Some((name, _)) = line.split_once(':') else { return false };

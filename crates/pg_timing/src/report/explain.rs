@@ -123,13 +123,11 @@ pub struct LiveRuns {
     pub samples: Vec<RunSample>,
 }
 
-impl LiveRuns {
-    /// Returns whether the statement is too short to measure: it is lost in the variation of round trips. Then the overhead comes
-    /// from the calls.
-    pub fn is_too_short(&self) -> bool {
-        const ROUND_TRIPS: f64 = 2.0;
-        self.plain_ms <= ROUND_TRIPS * self.round_trip_ms
-    }
+/// Returns whether a statement that takes `plain_ms` without EXPLAIN is too short to measure: it is lost in the variation of round
+/// trips. Then the overhead comes from the calls.
+pub fn is_too_short(plain_ms: f64, round_trip_ms: f64) -> bool {
+    const ROUND_TRIPS: f64 = 2.0;
+    plain_ms <= ROUND_TRIPS * round_trip_ms
 }
 
 /// One run.
@@ -199,9 +197,6 @@ pub struct Capture {
     pub inputs_contradict: bool,
     /// bounds of the clock's share of the reported time
     pub clock_share: Range,
-    /// what the user should know about the clock, which is also one of the notes; not a part of the JSON
-    #[serde(skip)]
-    pub clock_note: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -244,12 +239,12 @@ pub struct ExplainedNode {
     pub corrected_rank: Option<usize>,
 }
 
-impl ExplainedNode {
-    /// Returns the number of nodes above this one.
-    pub fn depth(&self) -> usize {
-        self.path.matches('.').count()
-    }
+/// Returns the number of nodes above the one with this path.
+pub fn depth(path: &str) -> usize {
+    path.matches('.').count()
+}
 
+impl ExplainedNode {
     /// Returns whether two nodes swapped ranks, and differ by more than their errors both before and after.
     ///
     /// The errors are added: both nodes are parts of the same whole, so they are not independent.

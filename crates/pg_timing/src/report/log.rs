@@ -57,7 +57,7 @@ pub struct LogTotal {
 impl LogTotal {
     /// Returns the overhead in ms.
     pub fn overhead_ms(&self) -> Range {
-        self.corrected_ms.rest_of(self.reported_ms)
+        self.corrected_ms.subtracted_from(self.reported_ms)
     }
 }
 

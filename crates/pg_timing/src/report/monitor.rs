@@ -58,17 +58,17 @@ pub struct WatchedFinding {
     pub since: f64,
     /// when it last became a warning or critical, if it ever did
     pub appeared_at: Option<f64>,
-    /// samples in a row with a lower severity than the alarm has
-    pub calm: u32,
-    /// samples since the severity of an alarm fell
-    pub since_fall: u32,
-    /// samples without the alarm that are needed until it clears
-    pub needed: u32,
+    /// number of samples in a row with a lower severity than the alarm has
+    pub lower_for: u32,
+    /// number of samples since the severity of an alarm fell
+    pub fell_before: u32,
+    /// number of samples with a lower severity after which the alarm clears
+    pub clears_after: u32,
 }
 
 impl WatchedFinding {
     pub fn new(finding: Finding, since: f64) -> WatchedFinding {
-        WatchedFinding { finding, since, appeared_at: None, calm: 0, since_fall: u32::MAX, needed: 0 }
+        WatchedFinding { finding, since, appeared_at: None, lower_for: 0, fell_before: u32::MAX, clears_after: 0 }
     }
 }
 

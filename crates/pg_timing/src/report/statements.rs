@@ -119,11 +119,6 @@ impl ComparedNode {
     pub fn is_join(&self) -> bool {
         matches!(self.kind.as_str(), "Nested Loop" | "Hash Join" | "Merge Join")
     }
-
-    /// Returns the number of nodes above this one.
-    pub fn depth(&self) -> usize {
-        self.path.matches('.').count()
-    }
 }
 
 /// A node of A and the same one of B, or a node of only one of them.

@@ -240,26 +240,9 @@ struct Claimed {
 
 /// `tsc-rate-mismatch`: would a server or the kernel use a wrong rate for the counter?
 pub fn tsc_rate_mismatch(report: &Report) -> Judged {
-    let tsc = &report.tsc;
-    let &measured = tsc.frequency_khz.known().ok_or("the counter's rate was not measured")?;
-    let claimed = |source: &str, khz: f64, error_khz: f64, noise_ppm: f64, in_use: bool| Claimed {
-        source: source.into(),
-        khz,
-        error_ppm: error_khz / measured * 1e6,
-        noise_ppm,
-        in_use,
-    };
-    // In the output of pg_test_timing the rate in use is the claim, and the calibration is the measured rate. The sign of the
-    // error is PostgreSQL's own, which is also that of the error of the times.
-    let in_use = tsc.calibrated_khz.map(|calibrated| {
-        claimed("PostgreSQL 19's frequency in use", measured, calibrated - measured, 10.0 * VISIBLE_PPM, true)
-    });
-    let others = tsc.claims.iter().map(|claim| {
-        let (khz, noise_ppm) = (claim.frequency_khz, VISIBLE_PPM.max(claim.rounding_ppm));
-        claimed(&claim.source, khz, khz - measured, noise_ppm, tsc.postgres19_frequency_khz == Some(khz))
-    });
-    let claims: Vec<Claimed> = in_use.into_iter().chain(others).collect();
-    let measured = tsc.calibrated_khz.unwrap_or(measured);
+    let &measured = report.tsc.frequency_khz.known().ok_or("the counter's rate was not measured")?;
+    let claims = claims(&report.tsc, measured);
+    let measured = report.tsc.calibrated_khz.unwrap_or(measured);
     let by_error = |a: &&Claimed, b: &&Claimed| {
         severity(a).cmp(&severity(b)).then(a.error_ppm.abs().total_cmp(&b.error_ppm.abs()))
     };
@@ -278,34 +261,58 @@ pub fn tsc_rate_mismatch(report: &Report) -> Judged {
         let summary = format!("the sources of the counter's rate agree within {:.0} ppm", worst.error_ppm.abs().ceil());
         return Ok(with_severity(severity, summary).evidence_lines(evidence));
     }
-    let Claimed { source, khz, .. } = worst;
-    let by_source = || {
-        let wrong = wrong_times(measured / khz);
-        format!(
-            "the TSC's rate is {khz:.0} kHz according to {source}, but the measured rate is {measured:.0} kHz: times by it are {wrong}"
-        )
+    let (summary, why, fix) = mismatch(worst, measured);
+    Ok(with_severity(severity, summary).evidence_lines(evidence).why(why).fixes(fix))
+}
+
+/// Returns the rates that other sources claim.
+fn claims(tsc: &TscReport, measured: f64) -> Vec<Claimed> {
+    let claimed = |source: &str, khz: f64, error_khz: f64, noise_ppm: f64, in_use: bool| Claimed {
+        source: source.into(),
+        khz,
+        error_ppm: error_khz / measured * 1e6,
+        noise_ppm,
+        in_use,
     };
-    let (summary, why, fix) = if worst.in_use {
-        let why = "all times that PostgreSQL 19 measures with the TSC are wrong by that much";
-        (by_source(), why, Some(system_clock_on_19()))
-    } else if *source == ClaimSource::KernelRecalibrated.to_string() {
-        let percent = worst.error_ppm.abs() / 1e4;
+    // In the output of pg_test_timing the rate in use is the claim, and the calibration is the measured rate. The sign of the
+    // error is PostgreSQL's own, which is also that of the error of the times.
+    let in_use = tsc.calibrated_khz.map(|calibrated| {
+        claimed("PostgreSQL 19's frequency in use", measured, calibrated - measured, 10.0 * VISIBLE_PPM, true)
+    });
+    let others = tsc.claims.iter().map(|claim| {
+        let (khz, noise_ppm) = (claim.frequency_khz, VISIBLE_PPM.max(claim.rounding_ppm));
+        claimed(&claim.source, khz, khz - measured, noise_ppm, tsc.postgres19_frequency_khz == Some(khz))
+    });
+    in_use.into_iter().chain(others).collect()
+}
+
+/// Returns the summary, the reason and the fix for a claim that differs from the measured rate.
+fn mismatch(claim: &Claimed, measured: f64) -> (String, &'static str, Option<Fix>) {
+    let Claimed { source, khz, .. } = claim;
+    if !claim.in_use && *source == ClaimSource::KernelRecalibrated.to_string() {
+        let percent = claim.error_ppm.abs() / 1e4;
         let fix = Fix::new(format!(
             "set the boot parameter tsc_early_khz={khz:.0} (Linux 5.8 and newer) and restart, or update the firmware"
         ))
         .undo("remove the boot parameter and restart")
         .risk("the restart stops everything on this machine; if the other timer is wrong, the clock becomes wrong");
-        (
-            format!(
-                "the kernel's clock uses a TSC rate of {measured:.0} kHz, but the kernel measured {khz:.0} kHz with another timer: a difference of {percent:.2}%"
-            ),
-            "if the other timer is right, all times of this host are wrong by that much; NTP corrects at most 0.05%",
-            Some(fix),
-        )
+        let summary = format!(
+            "the kernel's clock uses a TSC rate of {measured:.0} kHz, but the kernel measured {khz:.0} kHz with another timer: a difference of {percent:.2}%"
+        );
+        let why =
+            "if the other timer is right, all times of this host are wrong by that much; NTP corrects at most 0.05%";
+        return (summary, why, Some(fix));
+    }
+    let wrong = wrong_times(measured / khz);
+    let summary = format!(
+        "the TSC's rate is {khz:.0} kHz according to {source}, but the measured rate is {measured:.0} kHz: times by it are {wrong}"
+    );
+    if claim.in_use {
+        let why = "all times that PostgreSQL 19 measures with the TSC are wrong by that much";
+        (summary, why, Some(system_clock_on_19()))
     } else {
-        (by_source(), "programs that use this rate (a kernel without a reference, a profiler) report wrong times", None)
-    };
-    Ok(with_severity(severity, summary).evidence_lines(evidence).why(why).fixes(fix))
+        (summary, "programs that use this rate (a kernel without a reference, a profiler) report wrong times", None)
+    }
 }
 
 /// Returns how wrong times are: a time is ticks divided by the rate, so `factor` is the true rate divided by the used one.

@@ -198,12 +198,6 @@ mod tests {
         let changed = Drift { bend_ppm: 50.0, ..drift(COUNTER, 25.0) };
         assert_eq!(judged(vec![drift(SYSTEM, 0.0), changed]).severity, Severity::Warning);
     }
-}
-
-#[cfg(test)]
-mod wall_clock_tests {
-    use super::*;
-    use crate::report::{Fact, Ntp, Origin, Severity};
 
     #[test]
     fn a_clock_without_a_time_service_is_a_warning_after_the_start() {
@@ -211,10 +205,10 @@ mod wall_clock_tests {
             let mut report = Report::empty(Origin::Measured, "");
             report.host.ntp = Fact::Known(Ntp { synchronized, frequency_ppm: 0.0 });
             report.host.uptime_seconds = Fact::Known(uptime_s);
-            wall_clock(&report).map(|finding| finding.severity).unwrap_or(Severity::Unknown)
+            super::wall_clock(&report).map(|finding| finding.severity).unwrap_or(Severity::Unknown)
         };
         assert_eq!([10.0, 1e6].map(|up| severity(true, up)), [Severity::Ok; 2]);
         assert_eq!([10.0, 1e6].map(|up| severity(false, up)), [Severity::Unknown, Severity::Warning]);
-        assert!(wall_clock(&Report::empty(Origin::Measured, "why")).is_err());
+        assert!(super::wall_clock(&Report::empty(Origin::Measured, "why")).is_err());
     }
 }

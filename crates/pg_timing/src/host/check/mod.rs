@@ -150,8 +150,8 @@ fn consequence(report: &Report) -> Option<String> {
 }
 
 /// Returns whether a finding may concern the TSC.
-fn is_about_tsc(name: &str) -> bool {
-    name.starts_with("tsc-") || name == id::CPU_SKEW || name == id::DRIFT
+pub fn is_about_tsc(finding: &str) -> bool {
+    finding.starts_with("tsc-") || finding == id::CPU_SKEW || finding == id::DRIFT
 }
 
 #[cfg(test)]

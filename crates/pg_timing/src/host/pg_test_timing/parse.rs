@@ -528,10 +528,7 @@ impl Table {
             (_, _, Some(last)) => (self.rows.len(), last.layout == row.layout && last.bound < row.bound),
             _ => (0, true),
         };
-        match is_valid && fits {
-            true => self.rows.insert(at, row),
-            false => self.damaged = true,
-        }
+        if is_valid && fits { self.rows.insert(at, row) } else { self.damaged = true }
     }
 
     /// Notes a `...`.

@@ -18,7 +18,7 @@ pub struct CounterWatch {
     seconds: f64,
 }
 
-/// What an interval showed: a step, a change of the rate in ppm, or none of both.
+/// What an interval showed: a step, a change of the rate in ppm, or neither.
 #[derive(Default)]
 struct Fault {
     step: Option<DriftStep>,
@@ -124,7 +124,8 @@ pub fn steps(offsets: &[OffsetMeter]) -> Vec<OffsetStep> {
     offsets.iter().filter_map(step).collect()
 }
 
-/// A pair is compared after this many intervals: every five minutes by default. After a change, in the next intervals.
+/// A pair is compared after this many intervals: every five minutes by default. After a change, it is
+/// also compared in the next intervals.
 const EVERY: u64 = 20;
 
 /// A comparison of a clock fails if another program keeps a CPU busy. It is not repeated at once, because both threads wait

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::plan::tests::plan_of_json;
+use crate::report::depth;
 
 /// Returns a run of a parallel plan: a Gather of 100 ms above a scan in three processes, with 100 calls each.
 fn run(gather_ms: f64, scan_ms: f64) -> Plan {
@@ -46,15 +47,15 @@ fn a_node_is_charged_for_the_calls_below_it_and_for_half_of_its_own() {
 
 #[test]
 fn the_error_of_the_overhead_is_shared_by_the_calls_or_by_the_time() {
-    let exact = Part { reported: 139.8, calls: 398.0, halves: 0.0, variation: 0.0, rounding: 0.0 };
+    let exact = Part { reported: 139.8, calls_inside: 398.0, boundary_calls: 0.0, variation: 0.0, rounding: 0.0 };
     let all = OVERHEAD.without(&exact);
     assert!((all.estimate - 100.0).abs() < 1e-9 && (all.margins[0] - 4.0).abs() < 1e-9, "{:?}", all.margins);
-    let half = OVERHEAD.without(&Part { reported: 40.0, calls: 199.0, ..exact });
+    let half = OVERHEAD.without(&Part { reported: 40.0, calls_inside: 199.0, ..exact });
     let own = 199.0 * 0.5 * max_overlap(0.1);
     assert!((half.margins[0] - own.hypot(2.0)).abs() < 1e-9 && (half.margins[1] - own.hypot(2.5)).abs() < 1e-9);
     // Half of the calls have 20.1 ms of the 100 ms.
     assert!((half.own_margin - own.hypot(5.0 * (0.5 - 0.201))).abs() < 1e-9, "{}", half.own_margin);
-    let without_calls = OVERHEAD.without(&Part { reported: 10.0, calls: 0.0, ..exact });
+    let without_calls = OVERHEAD.without(&Part { reported: 10.0, calls_inside: 0.0, ..exact });
     assert!((without_calls.margins[1] - 0.5).abs() < 1e-9, "{:?}", without_calls.margins);
 }
 
@@ -63,7 +64,7 @@ fn a_node_has_its_place_and_its_calls() {
     let nodes = attribute(&runs(), &OVERHEAD);
     let scan = &nodes[1];
     assert_eq!((scan.path.as_str(), scan.kind.as_str(), scan.title.as_str()), ("0.0", "Seq Scan", "Seq Scan on t"));
-    assert_eq!((scan.depth(), scan.processes, scan.calls), (1, 3, 300.0));
+    assert_eq!((depth(&scan.path), scan.processes, scan.calls), (1, 3, 300.0));
     assert_eq!((scan.reported_ms, scan.rounded_ms), (40.0, 0.0005));
 }
 

@@ -17,7 +17,7 @@ fn calls_and_times_are_per_process() {
     assert_eq!((gather.calls.estimate, scan.calls.estimate, scan.reported_ms), (301.0, 101.0, Some(8.0)));
     // The upper bound: two workers made all calls, and rounding hides half a row per loop.
     assert_eq!((scan.calls.low, scan.calls.high), (99.5, 101.5 * 3.0 / 2.0));
-    assert_eq!((scan.path.as_str(), scan.node.title().as_str()), ("0.0", "Seq Scan on t"));
+    assert_eq!((scan.path.as_str(), scan.printed.title().as_str()), ("0.0", "Seq Scan on t"));
     assert_eq!((plan.calls_per_process().estimate, plan.all_calls().estimate), (402.0, 604.0));
     assert_eq!(plan.concurrent_processes(), 604.0 / 402.0);
 }

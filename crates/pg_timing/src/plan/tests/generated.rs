@@ -30,7 +30,7 @@ pub fn tree() -> impl Strategy<Value = Node> {
         }
     });
     let tree = node.clone().prop_recursive(5, 30, 4, move |below| {
-        (node.clone(), prop::collection::vec(below, 0..4)).prop_map(|(node, plans)| Node { plans, ..node })
+        (node.clone(), prop::collection::vec(below, 0..4)).prop_map(|(node, children)| Node { children, ..node })
     });
     tree.prop_map(|mut root| {
         // The root is not a subplan, and it is executed.
@@ -42,9 +42,9 @@ pub fn tree() -> impl Strategy<Value = Node> {
 
 /// Returns the tree with times that include those of the inputs, for a single process.
 pub fn with_consistent_times(mut node: Node) -> Node {
-    node.plans = node.plans.into_iter().map(with_consistent_times).collect();
+    node.children = node.children.into_iter().map(with_consistent_times).collect();
     let all_loops_ms = |node: &Node| node.total_ms.unwrap_or(0.0) * node.loops.unwrap_or(0.0);
-    let inputs: f64 = node.plans.iter().map(all_loops_ms).sum();
+    let inputs: f64 = node.children.iter().map(all_loops_ms).sum();
     node.loops = node.loops.map(|loops| loops.max(1.0));
     node.total_ms = Some((all_loops_ms(&node) + inputs) / node.loops.unwrap_or(1.0));
     let (least, most) = tree::inputs_of(&node.kind).unwrap_or((0, usize::MAX));

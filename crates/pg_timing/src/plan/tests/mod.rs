@@ -2,7 +2,7 @@
 
 mod calls;
 mod conservation;
-mod folded;
+mod forks;
 mod formats;
 mod found;
 pub mod generated;
@@ -11,14 +11,14 @@ mod preorder;
 pub mod proptests;
 mod psql;
 pub mod published;
-mod relatives;
 mod selected;
+mod wrapped;
 
 use super::*;
 
 /// Returns the last plan of a text that can be analyzed, or else the last reason.
 pub fn last_usable_plan(text: &str) -> Found {
-    let mut last = Err(Unusable::Missing);
+    let mut last = Err(Unusable::NoPlanAfterAnnouncement);
     each_plan(text, false, &mut |plan| {
         let plan = plan.and_then(executed);
         if plan.is_ok() || last.is_err() {

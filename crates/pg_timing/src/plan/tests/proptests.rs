@@ -31,8 +31,8 @@ fn write_text(node: &Node, column: usize, out: &mut String) {
     }
     *out += &format!("{property}Filter: ((j -> 'a') = '(actual time=1.000..2.000 rows=1 loops=1)')\n");
     *out += &format!("{property}Worker 0:  actual time=0.000..5.000 rows=3.00 loops=1\n");
-    for plan in &node.plans {
-        write_text(plan, inner, out);
+    for child in &node.children {
+        write_text(child, inner, out);
     }
 }
 
@@ -71,8 +71,8 @@ fn node_json(node: &Node) -> Value {
         }
     }
     json["Workers"] = json!([{"Worker Number": 0, "Actual Startup Time": 0.0, "Actual Total Time": 5.0, "Actual Rows": 3, "Actual Loops": 1}]);
-    if !node.plans.is_empty() {
-        json["Plans"] = node.plans.iter().map(node_json).collect();
+    if !node.children.is_empty() {
+        json["Plans"] = node.children.iter().map(node_json).collect();
     }
     json
 }
@@ -98,7 +98,7 @@ proptest! {
         each_plan(&text, false, &mut |plan| all.push(plan));
         prop_assert_eq!(all.len(), 1, "{}", text);
         let read = all.remove(0).unwrap();
-        prop_assert_eq!(&read.plan, &root, "{}", text);
+        prop_assert_eq!(&read.root, &root, "{}", text);
         prop_assert_eq!((read.execution_ms, read.other_calls()), (Some(12.345), 3.0));
     }
 
@@ -122,10 +122,10 @@ proptest! {
             let nodes = Plan::new(read).nodes;
             prop_assert_eq!(nodes.len(), report.nodes.len());
             for ((node, original), expected) in nodes.iter().zip(&original).zip(&report.nodes) {
-                prop_assert_eq!(without_name(&node.node), without_name(&original.node), "{}", plan);
-                let loops = node.node.loops.unwrap() / node.processes;
+                prop_assert_eq!(without_name(&node.printed), without_name(&original.printed), "{}", plan);
+                let loops = node.printed.loops.unwrap() / node.processes;
                 let per_loop = if loops > 0.0 { expected.corrected_ms.estimate / loops } else { 0.0 };
-                let shown = node.node.total_ms.unwrap();
+                let shown = node.printed.total_ms.unwrap();
                 prop_assert!((shown - per_loop).abs() < ROUNDING, "{} {}", per_loop, plan);
             }
         }

@@ -3,11 +3,9 @@
 
 use super::facts::{ACTIVITY, Events, FUNCTIONS, Facts, IO, OTHER_DATABASES, STATEMENTS, WAL};
 use crate::error::{Error, require};
-use crate::host::check::tsc_slow_if;
+use crate::host::check::{is_about_tsc, tsc_slow_if};
 use crate::human::{count, duration, percent_range};
-use crate::report::{
-    Action, CHEAP_SHARE, CoreShare, EventsAre, Finding, Report, SYSTEM, SettingAdvice, Severity, finding_id,
-};
+use crate::report::{Action, CHEAP_SHARE, CoreShare, EventsAre, Report, SYSTEM, SettingAdvice, Severity, finding_id};
 use crate::server::settings::{FAST_TIMING_METHOD, set_hint};
 
 /// pgstat_prepare_io_time and pgstat_count_io_op_time, pgss_planner, pgstat_init_function_usage and its end, XLogWrite and
@@ -321,14 +319,11 @@ fn tsc_advice(here: &Report, uses_tsc: bool) -> Result<(Action, String), &'stati
     })
 }
 
-/// Returns the faults of the host's TSC. Its cost is not a fault.
+/// Returns the faults of the host's TSC. Its cost is not a fault, and a drift can be that of another clock.
 fn faults(here: &Report) -> Option<String> {
-    let alarm = |finding: &&Finding| {
-        finding.severity >= Severity::Warning
-            && finding.id != finding_id::TSC_SLOW
-            && (finding.id.starts_with("tsc-") || finding.id == finding_id::CPU_SKEW)
-    };
-    let findings = here.findings.iter().filter(alarm).map(|finding| finding.summary.clone());
+    let is_fault = |id: &str| is_about_tsc(id) && ![finding_id::TSC_SLOW, finding_id::DRIFT].contains(&id);
+    let alarms = here.findings.iter().filter(|finding| finding.severity >= Severity::Warning && is_fault(&finding.id));
+    let findings = alarms.map(|finding| finding.summary.clone());
     let all: Vec<String> = here.tsc.distrust.iter().cloned().chain(findings).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }

@@ -8,7 +8,9 @@
 
 use super::RunOptions;
 use super::report::overhead_of_calls;
-use super::runs::{Course, LEAST_ROUNDS, Runs, bare_calls_ms, checked, round_trip_ms, round_trip_now_ms, say_how_long};
+use super::runs::{
+    Course, End, LEAST_ROUNDS, Runs, bare_calls_ms, checked, round_trip_ms, round_trip_now_ms, say_how_long,
+};
 use super::script::{Script, explain_analyze};
 use super::server::LiveServer;
 use super::session::{Baseline, RunSession, UsersSettings};
@@ -19,15 +21,15 @@ use crate::plan::attribution::attribute;
 use crate::plan::{Plan, PlanNode};
 use crate::report::run_mode::{BASELINE, REPORTED};
 use crate::report::{
-    ComparedNode, ComparedStatement, Difference, ExplainedNode, LiveRuns, NS_PER_MS, NodePair, Range, RunSample,
-    Spread, StatementComparison,
+    ComparedNode, ComparedStatement, Difference, ExplainedNode, NS_PER_MS, NodePair, Range, RunSample, Spread,
+    StatementComparison, is_too_short,
 };
 use crate::server::connection::Connection;
 use crate::statistics::{Round, is_decided, median, ratio};
 use std::collections::{HashMap, VecDeque};
 
-/// Of the runs that show the nodes. PostgreSQL 18 and later count buffers by default.
-const TIMED: &str = "TIMING ON, BUFFERS";
+/// Options of the runs that show the nodes. PostgreSQL 18 and later count buffers by default.
+const TIMED_WITH_BUFFERS: &str = "TIMING ON, BUFFERS";
 /// Runs of a round: four without EXPLAIN, and two for the nodes.
 const RUNS_OF_A_ROUND: usize = 6;
 /// The time to send fewer rows does not matter.
@@ -76,21 +78,11 @@ impl<'a> Side<'a> {
         self.with(session, |side, session| side.subject.run(session, round_trip_ms))
     }
 
-    /// Does the same, and counts the run. Returns its time in ms.
-    fn counted(&mut self, session: &mut RunSession<'a>, round_trip_ms: f64) -> Result<f64, Error> {
-        let run = self.run(session, round_trip_ms)?;
-        let ms = run.ms;
-        self.baseline.push(run);
-        Ok(ms)
-    }
-
     /// Runs the statement under EXPLAIN ANALYZE.
-    fn explain(&mut self, session: &mut RunSession<'a>) -> Result<(), Error> {
+    fn explain(&mut self, session: &mut RunSession<'a>) -> Result<Plan, Error> {
         self.with(session, |side, session| {
-            let sql = explain_analyze(TIMED, &side.subject.explained);
-            let plan = checked(&side.plans, session.explain_analyze(&sql, &[], None)?)?;
-            side.plans.push(plan);
-            Ok(())
+            let sql = explain_analyze(TIMED_WITH_BUFFERS, &side.subject.explained);
+            checked(&side.plans, session.explain_analyze(&sql, &[], None)?)
         })
     }
 
@@ -102,16 +94,12 @@ impl<'a> Side<'a> {
     fn rows(&self) -> Option<f64> {
         let plan = self.plans.first()?;
         let returned = plan.rows();
-        if returned != Some(0.0) || plan.nodes[0].node.kind != "ModifyTable" {
+        if returned != Some(0.0) || plan.nodes[0].printed.kind != "ModifyTable" {
             return returned;
         }
         // A CTE of the statement is also below the root, but it is not the input.
-        let input = plan.nodes.iter().find(|node| node.parent == Some(0) && node.node.subplan.is_none());
-        input.map(|input| input.node.all_rows().per_loop).or(returned)
-    }
-
-    fn is_too_short(&self, round_trip_ms: f64) -> bool {
-        LiveRuns { plain_ms: median(&self.baseline_ms()), round_trip_ms, ..LiveRuns::default() }.is_too_short()
+        let input = plan.nodes.iter().find(|node| node.parent == Some(0) && node.printed.subplan.is_none());
+        input.map(|input| input.printed.all_rows().per_loop).or(returned)
     }
 
     /// Returns what the user should know about the runs.
@@ -156,7 +144,7 @@ impl<'a> Side<'a> {
             statement: self.script.text.clone(),
             settings: self.script.settings.iter().map(|setting| setting.sql.clone()).collect(),
             ms,
-            outside_ms: of_nodes.rest_of(ms),
+            outside_ms: of_nodes.subtracted_from(ms),
             plain_ms: median(&samples),
             fastest_plain_ms: samples.iter().copied().fold(f64::INFINITY, f64::min),
             spread_ms: Spread::of(&samples),
@@ -171,25 +159,19 @@ impl<'a> Side<'a> {
 
 /// Returns the error with the name of the statement that it is about.
 fn of_side(name: &str, error: Error, session: &RunSession) -> Error {
-    if session.connection.is_stopped() {
-        error
-    } else {
-        Error { what: format!("statement {name}: {}", error.what), ..error }
-    }
+    let what = format!("statement {name}: {}", error.what);
+    if session.connection.is_stopped() { error } else { Error { what, ..error } }
 }
 
-fn compared(node: ExplainedNode, flat: &PlanNode, scale: Range) -> ComparedNode {
-    let scaled = |ms: Range| Range {
-        low: ms.low * scale.low,
-        estimate: ms.estimate * scale.estimate,
-        high: ms.high * scale.high,
-    };
-    let rows = flat.node.all_rows();
-    let is_exact = flat.node.loops.is_none_or(|loops| loops <= 1.0);
+/// Returns a node with its times multiplied by a factor.
+fn compared(node: ExplainedNode, flat: &PlanNode, Range { low, estimate, high }: Range) -> ComparedNode {
+    let scaled = |ms: Range| Range { low: ms.low * low, estimate: ms.estimate * estimate, high: ms.high * high };
+    let rows = flat.printed.all_rows();
+    let is_exact = flat.printed.loops.is_none_or(|loops| loops <= 1.0);
     ComparedNode {
         rows: rows.per_loop.round(),
         rows_error: if is_exact { 0.0 } else { rows.rounding },
-        blocks: flat.node.shared_blocks,
+        blocks: flat.printed.shared_blocks,
         corrected_ms: scaled(node.corrected_ms),
         self_ms: scaled(node.self_ms),
         path: node.path,
@@ -216,72 +198,28 @@ pub fn compare_statements<'a>(
     set.for_each(|setting| _ = server.settings.remove(&setting.name));
     session.prepare_own()?;
     let round_trip_ms = round_trip_ms(&mut session)?;
-    let mut a = Side::prepare(&mut session, "A", script_a, NAMES)?;
-    let mut b = Side::prepare(&mut session, "B", script_b, NAMES_OF_B)?;
-    for side in [&mut a, &mut b] {
-        side.bare_calls_ms = side.with(&mut session, |_, session| bare_calls_ms(session, round_trip_ms, TIMED))?;
-    }
-    // These runs fill the caches.
-    let warm_up_ms = (a.run(&mut session, 0.0)?.ms + b.run(&mut session, 0.0)?.ms) / 2.0;
-    say_how_long(&session, warm_up_ms, RUNS_OF_A_ROUND);
-    let mut course = Course::new(options.time);
-    let mut rounds = Vec::new();
-    let ratio = loop {
-        let ratio = (rounds.len() >= LEAST_ROUNDS).then(|| ratio(&rounds, course.is_last));
-        if course.is_last || ratio.is_some_and(|ratio| is_decided(rounds.len(), ratio)) {
-            break ratio;
-        }
-        let is_first = rounds.len() < LEAST_ROUNDS;
-        let round = course.round(&mut session, progress, |session: &mut RunSession<'a>| {
-            session.users = no_settings;
-            let ms = round_trip_now_ms(session)?;
-            b.run(session, ms)?;
-            let [before_ms, run_ms, after_ms] =
-                [a.counted(session, ms)?, b.counted(session, ms)?, a.counted(session, ms)?];
-            if is_first {
-                a.explain(session)?;
-                b.explain(session)?;
-            }
-            Ok(Round { before_ms, run_ms, after_ms })
-        })?;
-        rounds.extend(round);
-        let [rows_of_a, rows_of_b] = [&a, &b].map(|side| side.rows().unwrap_or(0.0));
-        require(
-            !same_rows || rows_of_a == rows_of_b,
-            format!("the statements have different numbers of rows: A {rows_of_a}, and B {rows_of_b}"),
-            "they do not have the same result; without --same-rows they are compared",
-        )?;
-    };
+    let mut sides = prepare_sides(&mut session, [script_a, script_b], round_trip_ms)?;
+    let (rounds, end) = run_rounds(&mut session, &mut sides, no_settings, same_rows, progress)?;
+    let ratio = (rounds.len() >= LEAST_ROUNDS).then(|| ratio(&rounds, end.is_some()));
     let mut notes = server.notes;
-    if course.is_stopped {
-        notes.push(format!("the runs were stopped; complete rounds: {}", course.rounds));
+    if end == Some(End::Stopped) {
+        notes.push(format!("the runs were stopped; complete rounds: {}", rounds.len()));
     } else {
-        for side in [&mut a, &mut b] {
+        for side in &mut sides {
             side.with(&mut session, |side, session| side.subject.check_plan(session))?;
         }
     }
-    notes.extend([&a, &b].iter().flat_map(|side| side.notes()));
-    // The same mean as in the ratio, so that the time of B is that of its runs.
+    notes.extend(sides.iter().flat_map(Side::notes));
+    // A's time is the geometric mean of its two runs per round, as in the ratio. So ratio x A is close to B's own median.
     let a_ms = median(&rounds.iter().map(|round| (round.before_ms * round.after_ms).sqrt()).collect::<Vec<_>>());
-    let b_ms = median(&b.baseline_ms());
-    let short = [&a, &b].map(|side| side.is_too_short(round_trip_ms.estimate));
-    let (difference, ratio) = match ratio {
-        Some(ratio) if short == [false, false] => {
-            // Both times lack the same round trip, so its error has an effect only if they differ.
-            let margin = 1.0 + round_trip_ms.half_width() * (1.0 / a_ms - 1.0 / b_ms).abs();
-            let ratio = Range { low: ratio.low / margin, high: ratio.high * margin, ..ratio };
-            (Difference::of(ratio), Some(ratio))
-        }
-        Some(_) if a_ms.min(b_ms) < a_ms.max(b_ms) - SHORT * round_trip_ms.estimate => {
-            (if a_ms < b_ms { Difference::Slower } else { Difference::Faster }, None)
-        }
-        _ => (Difference::NotDetermined, None),
-    };
+    let plain_ms = sides.each_ref().map(|side| median(&side.baseline_ms()));
+    let is_too_short = plain_ms.iter().any(|ms| is_too_short(*ms, round_trip_ms.estimate));
+    let (difference, ratio) = decide(ratio, [a_ms, plain_ms[1]], is_too_short, round_trip_ms);
     let exact = Range::exactly(1.0);
     let error_of_b = ratio.map_or(exact, |ratio| ratio.times(1.0 / ratio.estimate));
-    let b_ms = ratio.map_or(b_ms, |ratio| a_ms * ratio.estimate);
-    let [a, b] =
-        [(&a, a_ms, exact), (&b, b_ms, error_of_b)].map(|(side, ms, error)| side.report(ms, error, round_trip_ms));
+    let b_ms = ratio.map_or(plain_ms[1], |ratio| a_ms * ratio.estimate);
+    let [a, b] = sides;
+    let (a, b) = (a.report(a_ms, exact, round_trip_ms), b.report(b_ms, error_of_b, round_trip_ms));
     // Without an answer, no node is faster.
     let is_determined = difference != Difference::NotDetermined;
     Ok(StatementComparison {
@@ -294,12 +232,89 @@ pub fn compare_statements<'a>(
         ratio,
         rounds: rounds.len(),
         round_trip_ms: round_trip_ms.estimate,
-        is_too_short: short.contains(&true),
+        is_too_short,
         nodes: if is_determined { pairs(&a.nodes, &b.nodes) } else { Vec::new() },
         a,
         b,
         notes,
     })
+}
+
+/// Prepares both statements, and fills the caches by a run of each.
+fn prepare_sides<'a>(
+    session: &mut RunSession<'a>,
+    [script_a, script_b]: [&'a Script; 2],
+    round_trip_ms: Range,
+) -> Result<[Side<'a>; 2], Error> {
+    let mut a = Side::prepare(session, "A", script_a, NAMES)?;
+    let mut b = Side::prepare(session, "B", script_b, NAMES_OF_B)?;
+    for side in [&mut a, &mut b] {
+        let bare_calls_ms = |_: &mut Side, session: &mut _| bare_calls_ms(session, round_trip_ms, TIMED_WITH_BUFFERS);
+        side.bare_calls_ms = side.with(session, bare_calls_ms)?;
+    }
+    let warm_up_ms = (a.run(session, 0.0)?.ms + b.run(session, 0.0)?.ms) / 2.0;
+    say_how_long(session, warm_up_ms, RUNS_OF_A_ROUND);
+    Ok([a, b])
+}
+
+/// Runs rounds until the interval of the ratio is narrow enough. Returns the rounds, and why none follows. Only the runs of complete
+/// rounds are added to the statements.
+fn run_rounds<'a>(
+    session: &mut RunSession<'a>,
+    [a, b]: &mut [Side<'a>; 2],
+    no_settings: UsersSettings<'a>,
+    same_rows: bool,
+    progress: &mut dyn FnMut(f64),
+) -> Result<(Vec<Round>, Option<End>), Error> {
+    let course = Course::new(session.options.time);
+    let (mut rounds, mut end) = (Vec::new(), None);
+    while end.is_none() && !is_decided(rounds.len(), ratio(&rounds, false)) {
+        let is_first = rounds.len() < LEAST_ROUNDS;
+        let one_round = |session: &mut RunSession<'a>| {
+            session.users = no_settings;
+            let ms = round_trip_now_ms(session)?;
+            b.run(session, ms)?;
+            let runs = [a.run(session, ms)?, b.run(session, ms)?, a.run(session, ms)?];
+            let plans = if is_first { vec![a.explain(session)?, b.explain(session)?] } else { Vec::new() };
+            Ok((runs, plans))
+        };
+        let round;
+        (round, end) = course.round(rounds.len(), session, progress, one_round)?;
+        if let Some(([before, run, after], plans)) = round {
+            rounds.push(Round { before_ms: before.ms, run_ms: run.ms, after_ms: after.ms });
+            a.baseline.extend([before, after]);
+            b.baseline.push(run);
+            plans.into_iter().zip([&mut *a, b]).for_each(|(plan, side)| side.plans.push(plan));
+        }
+        let [rows_of_a, rows_of_b] = [&*a, b].map(|side| side.rows().unwrap_or(0.0));
+        require(
+            !same_rows || rows_of_a == rows_of_b,
+            format!("the statements have different numbers of rows: A {rows_of_a}, and B {rows_of_b}"),
+            "they do not have the same result; without --same-rows they are compared",
+        )?;
+    }
+    Ok((rounds, end))
+}
+
+/// Returns the difference, and the ratio if both statements are long enough to measure it.
+fn decide(
+    ratio: Option<Range>,
+    [a_ms, b_ms]: [f64; 2],
+    is_too_short: bool,
+    round_trip_ms: Range,
+) -> (Difference, Option<Range>) {
+    match ratio {
+        Some(ratio) if !is_too_short => {
+            // The same round trip was subtracted from both times. Its error changes the ratio only if the times differ.
+            let margin = 1.0 + round_trip_ms.margin() * (1.0 / a_ms - 1.0 / b_ms).abs();
+            let ratio = Range { low: ratio.low / margin, high: ratio.high * margin, ..ratio };
+            (Difference::of(ratio), Some(ratio))
+        }
+        Some(_) if a_ms.min(b_ms) < a_ms.max(b_ms) - SHORT * round_trip_ms.estimate => {
+            (if a_ms < b_ms { Difference::Slower } else { Difference::Faster }, None)
+        }
+        _ => (Difference::NotDetermined, None),
+    }
 }
 
 /// If one of the statements is lost in the round trip, the other one must take longer by this many round trips.

@@ -5,14 +5,12 @@ mod compare_statements;
 mod proptests;
 mod report;
 mod runs;
-mod scan;
 mod script;
 mod server;
 mod session;
 mod subject;
 
 pub use compare_statements::compare_statements;
-pub use scan::{Kind as TokenKind, Tokens};
 pub use script::Script;
 
 use crate::error::Error;
@@ -54,7 +52,7 @@ pub fn explain(
     let mut server = server::LiveServer::read(&mut session)?;
     server.find_timings(&mut session)?;
     let subject = subject::Subject::prepare(&mut session, script, subject::NAMES)?;
-    let half_width = |runs: &runs::Runs| report::overhead(runs).half_width();
+    let half_width = |runs: &runs::Runs| report::overhead(runs).corrected.relative_half_width();
     let runs = runs::runs(&mut session, &subject, &server.timings, progress, half_width)?;
     let mut one_more = |sql: String| {
         // The plan that is printed needs one more run, also after Ctrl-C. It has the same time limit. A later Ctrl-C cancels it.

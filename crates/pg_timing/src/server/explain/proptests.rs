@@ -1,7 +1,7 @@
 //! Properties of the nodes' times for any plan.
 
 use super::report;
-use super::runs::Runs;
+use super::runs::{End, Runs};
 use crate::plan::attribution::attribute;
 use crate::plan::tests::generated::{check_self_times, tree, with_consistent_times};
 use crate::plan::unusable::check_run;
@@ -20,21 +20,21 @@ pub fn runs_with_times(baseline: &[f64], rows_only: &[f64], reported: Vec<Plan>)
         let (first, second) = (sample(BASELINE, baseline), sample(BASELINE, baseline));
         [first, sample(REPORTED, plan.execution_ms), second, sample(ROWS_ONLY, rows_only)]
     });
-    Runs { samples: samples.collect(), reported, is_last: true, ..Runs::default() }
+    Runs { samples: samples.collect(), reported, end: Some(End::TimeUp), ..Runs::default() }
 }
 
 /// Returns the plan with all its times multiplied.
 fn scaled(node: &Node, speed: f64) -> Node {
-    let plans = node.plans.iter().map(|below| scaled(below, speed)).collect();
-    Node { total_ms: node.total_ms.map(|ms| ms * speed), plans, ..node.clone() }
+    let children = node.children.iter().map(|below| scaled(below, speed)).collect();
+    Node { total_ms: node.total_ms.map(|ms| ms * speed), children, ..node.clone() }
 }
 
 /// Returns runs of a plan. The baseline and the runs with TIMING OFF take these fractions of the reported time.
 fn runs_of(root: &Node, speeds: [f64; RUNS], baseline: f64, rows_only: f64) -> Runs {
     let plan = |speed: f64| {
-        let plan = scaled(root, speed);
-        let execution_ms = plan.total_ms.unwrap_or(0.0) + 0.1;
-        Plan::new(Explained { plan, execution_ms: Some(execution_ms), ..Explained::default() })
+        let root = scaled(root, speed);
+        let execution_ms = root.total_ms.unwrap_or(0.0) + 0.1;
+        Plan::new(Explained { root, execution_ms: Some(execution_ms), ..Explained::default() })
     };
     let reported = speeds.map(plan);
     let [baseline, rows_only] =

@@ -6,7 +6,7 @@
 //! TIMING OFF by more than that, the calls of this plan cost more than bare calls, and only the pairs count. The calls alone give
 //! the overhead of a statement that is too short to measure.
 
-use super::runs::{RunMode, Runs};
+use super::runs::{End, RunMode, Runs};
 use super::script::Script;
 use super::server::LiveServer;
 use super::session::{CUSTOM, GENERIC};
@@ -15,7 +15,7 @@ use crate::human::duration;
 use crate::plan::Plan;
 use crate::plan::attribution::{Overhead, attribute};
 use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
-use crate::report::{ExplainReport, LiveRuns, Range, Spread, Timed};
+use crate::report::{ExplainReport, LiveRuns, Range, Spread, Timed, is_too_short};
 use crate::report::{LEAST_PART, MOST_PART, MS_PER_NS, NS_PER_MS, OVERLAP_NS, WORK_ERROR};
 use crate::statistics::{ERROR, median, median_interval, quantile, sorted};
 
@@ -29,28 +29,28 @@ pub fn overhead(runs: &Runs) -> Overhead {
     let reported = median(&runs.ms_of(REPORTED));
     let (calls, at_once) = calls(runs);
     let measured = measured(runs, reported);
-    let by_calls = by_calls(runs, reported, calls * at_once)
-        .filter(|by_calls| measured.is_none() || !reads_cost_more(runs, reported, *by_calls));
-    let (overhead, unexplained) = match (measured, by_calls) {
-        (Some(measured), Some(by_calls)) => limited(measured, by_calls),
+    let possible = possible_overhead(runs, reported, calls * at_once)
+        .filter(|possible| measured.is_none() || !reads_cost_more(runs, reported, *possible));
+    let (overhead, unexplained) = match (measured, possible) {
+        (Some(measured), Some(possible)) => limit_by_calls(measured, possible),
         (Some(one), None) | (None, Some(one)) => (one, 0.0),
         (None, None) => (Range { low: 0.0, estimate: 0.0, high: reported }, 0.0),
     };
     let clock = match measured {
-        Some(_) => part(runs, REPORTED, ROWS_ONLY).estimate * reported,
+        Some(_) => extra_share(runs, REPORTED, ROWS_ONLY).estimate * reported,
         None => CLOCK_PART * overhead.estimate,
     };
     let clock = clock.clamp(0.0, overhead.estimate);
-    Overhead { reported, corrected: overhead.rest_of(reported), clock, unexplained, calls }
+    Overhead { reported, corrected: overhead.subtracted_from(reported), clock, unexplained, calls }
 }
 
 /// Computes the overhead from the calls alone.
 pub fn overhead_of_calls(runs: &Runs) -> Overhead {
     let reported = median(&runs.ms_of(REPORTED));
     let (calls, at_once) = calls(runs);
-    let overhead = by_calls(runs, reported, calls * at_once).unwrap_or(Range::between(0.0, reported));
+    let overhead = possible_overhead(runs, reported, calls * at_once).unwrap_or(Range::between(0.0, reported));
     let clock = CLOCK_PART * overhead.estimate;
-    Overhead { reported, corrected: overhead.rest_of(reported), clock, unexplained: 0.0, calls }
+    Overhead { reported, corrected: overhead.subtracted_from(reported), clock, unexplained: 0.0, calls }
 }
 
 /// Returns the calls of the plan per process, and the number of processes that make them at the same time.
@@ -59,30 +59,30 @@ fn calls(runs: &Runs) -> (f64, f64) {
 }
 
 /// Returns by how much one mode takes longer than another, as a fraction of the reported time. Runs of the same round are compared.
-fn part(runs: &Runs, longer: &str, shorter: &str) -> Range {
+fn extra_share(runs: &Runs, longer: &str, shorter: &str) -> Range {
     let baseline: Vec<f64> = runs.ms_of(BASELINE).chunks_exact(2).map(|pair| (pair[0] * pair[1]).sqrt()).collect();
     let times = |mode| if mode == BASELINE { baseline.clone() } else { runs.ms_of(mode) };
     let differences = times(longer).into_iter().zip(times(shorter)).zip(runs.ms_of(REPORTED));
     // EXPLAIN prints microseconds.
-    let parts: Vec<f64> =
+    let shares: Vec<f64> =
         differences.map(|((longer, shorter), reported)| (longer - shorter) / reported.max(0.001)).collect();
-    median_interval(&parts, ERROR)
+    median_interval(&shares, ERROR)
 }
 
 /// Returns the overhead that the pairs of runs show. `None` if there are too few, or the statement is lost in the round trip.
 fn measured(runs: &Runs, reported: f64) -> Option<Range> {
     let baseline = median(&runs.ms_of(BASELINE));
-    let live = LiveRuns { plain_ms: baseline, round_trip_ms: runs.round_trip_ms.estimate, ..LiveRuns::default() };
-    let Range { low, estimate, high } = runs.ratio(REPORTED).filter(|_| !live.is_too_short())?;
+    let is_too_short = is_too_short(baseline, runs.round_trip_ms.estimate);
+    let Range { low, estimate, high } = runs.ratio(REPORTED).filter(|_| !is_too_short)?;
     // The round trip is subtracted from each baseline run.
-    let margin = 1.0 + runs.round_trip_ms.half_width() / baseline;
+    let margin = 1.0 + runs.round_trip_ms.margin() / baseline;
     let overhead = |ratio: f64| reported * (1.0 - 1.0 / ratio.max(1.0));
     Some(Range { low: overhead(low / margin), estimate: overhead(estimate), high: overhead(high * margin) })
 }
 
 /// Returns the overhead that the calls can cost. Parallel processes that share a CPU wait for each other's timing, so `calls` may be
 /// those of all processes. `None` if noise hides the cost of a bare call.
-fn by_calls(runs: &Runs, reported: f64, calls: f64) -> Option<Range> {
+fn possible_overhead(runs: &Runs, reported: f64, calls: f64) -> Option<Range> {
     let bare = sorted(&runs.bare_calls_ms);
     // The machine may be as slow during the runs as it was in the slowest loops, but not as slow as an interrupted loop seemed.
     let (usual, slow) = (median(&bare), quantile(&bare, 0.9));
@@ -106,19 +106,19 @@ fn by_calls(runs: &Runs, reported: f64, calls: f64) -> Option<Range> {
 
 /// Returns whether clock reads cost more than the calls can cost. Only the clock reads differ between TIMING ON and OFF. A small
 /// difference can be noise.
-fn reads_cost_more(runs: &Runs, reported: f64, by_calls: Range) -> bool {
-    part(runs, REPORTED, ROWS_ONLY).low * reported > by_calls.high.max(WORK_ERROR * reported)
+fn reads_cost_more(runs: &Runs, reported: f64, possible: Range) -> bool {
+    extra_share(runs, REPORTED, ROWS_ONLY).low * reported > possible.high.max(WORK_ERROR * reported)
 }
 
 /// Returns the measured overhead within the limits of what the calls can cost, and the time that they cannot explain.
-fn limited(measured: Range, by_calls: Range) -> (Range, f64) {
-    if measured.estimate > by_calls.high {
+fn limit_by_calls(measured: Range, possible: Range) -> (Range, f64) {
+    if measured.estimate > possible.high {
         // The two contradict each other, so what both allow would be too narrow.
-        let unexplained = if measured.low > by_calls.high { measured.estimate - by_calls.high } else { 0.0 };
-        return (Range { low: by_calls.low.min(measured.low), ..by_calls }, unexplained);
+        let unexplained = if measured.low > possible.high { measured.estimate - possible.high } else { 0.0 };
+        return (Range { low: possible.low.min(measured.low), ..possible }, unexplained);
     }
     // The calls cost something, even if noise hides it.
-    (Range { high: measured.high.clamp(by_calls.low, by_calls.high), ..measured }, 0.0)
+    (Range { high: measured.high.clamp(possible.low, possible.high), ..measured }, 0.0)
 }
 
 /// Builds the report of a statement's runs.
@@ -128,7 +128,7 @@ pub fn report(server: &LiveServer, script: &Script, subject: &Subject, runs: &Ru
         settings: server.settings.clone(),
         statement: Some(script.text.clone()),
         runs: Some(live_runs(server, script, subject, runs, &overhead)),
-        notes: notes(server, subject, runs, overhead.half_width()),
+        notes: notes(server, subject, runs, overhead.corrected.relative_half_width()),
         nodes: attribute(&runs.reported, &overhead),
         ..overhead.report()
     }
@@ -136,16 +136,17 @@ pub fn report(server: &LiveServer, script: &Script, subject: &Subject, runs: &Ru
 
 fn live_runs(server: &LiveServer, script: &Script, subject: &Subject, runs: &Runs, overhead: &Overhead) -> LiveRuns {
     let baseline = runs.ms_of(BASELINE);
-    let (timing, counting) = (part(runs, REPORTED, ROWS_ONLY), part(runs, ROWS_ONLY, BASELINE));
+    let (timing, counting) = (extra_share(runs, REPORTED, ROWS_ONLY), extra_share(runs, ROWS_ONLY, BASELINE));
+    let counting_ms = overhead.reported - overhead.corrected.estimate - overhead.clock;
     let per_call = overhead.reported * NS_PER_MS / overhead.calls.max(1.0);
     let timed = |RunMode { name, .. }: &RunMode| {
         let (setting, value) = name.split_once('=')?;
         Some(Timed {
             setting: setting.into(),
             value: value.into(),
-            reported_ms: overhead.reported * (1.0 + part(runs, name, REPORTED).estimate),
+            reported_ms: overhead.reported * (1.0 + extra_share(runs, name, REPORTED).estimate),
             ratio: runs.ratio(name).map_or(1.0, |ratio| ratio.estimate.max(1.0)),
-            clock_per_call_ns: part(runs, name, ROWS_ONLY).times(per_call).clamp(0.0, f64::INFINITY),
+            clock_per_call_ns: extra_share(runs, name, ROWS_ONLY).times(per_call).clamp(0.0, f64::INFINITY),
         })
     };
     let mut given_settings: Vec<String> = script.settings.iter().map(|setting| setting.name.clone()).collect();
@@ -165,17 +166,17 @@ fn live_runs(server: &LiveServer, script: &Script, subject: &Subject, runs: &Run
         round_trip_ms: runs.round_trip_ms.estimate,
         planning_ms: median_planning_ms(runs),
         calls: runs.reported.first().map_or(0.0, |run| run.all_calls().estimate),
-        clock_per_call_ns: around(overhead.clock, timing, overhead),
-        rows_per_call_ns: around(overhead.reported - overhead.corrected.estimate - overhead.clock, counting, overhead),
+        clock_per_call_ns: per_call_with_margin(overhead.clock, timing, overhead),
+        rows_per_call_ns: per_call_with_margin(counting_ms, counting, overhead),
         timed: server.timings.iter().filter_map(timed).collect(),
         samples: runs.samples.clone(),
     }
 }
 
 /// Returns a part of the overhead per call in ns, with the margin of the measured part, and at most the whole overhead.
-fn around(part_ms: f64, measured: Range, overhead: &Overhead) -> Range {
+fn per_call_with_margin(part_ms: f64, measured: Range, overhead: &Overhead) -> Range {
     let most_ms = overhead.reported - overhead.corrected.low;
-    let margin_ms = measured.half_width() * overhead.reported;
+    let margin_ms = measured.margin() * overhead.reported;
     let part =
         Range { low: part_ms - margin_ms, estimate: part_ms, high: (part_ms + margin_ms).min(most_ms).max(part_ms) };
     part.times(NS_PER_MS / overhead.calls.max(1.0)).clamp(0.0, f64::INFINITY)
@@ -184,7 +185,7 @@ fn around(part_ms: f64, measured: Range, overhead: &Overhead) -> Range {
 /// Returns all notes, those about the server first.
 fn notes(server: &LiveServer, subject: &Subject, runs: &Runs, half_width: f64) -> Vec<String> {
     let mut notes = server.notes.clone();
-    if runs.is_stopped {
+    if runs.end == Some(End::Stopped) {
         notes.push(format!("the runs were stopped; complete rounds: {}", runs.rounds()));
     }
     if runs.rows_sent > 0 {
@@ -227,8 +228,8 @@ fn plan_mode(plan_mode: Option<&str>, runs: &Runs) -> Option<String> {
 fn imprecise(runs: &Runs, half_width: f64) -> Option<String> {
     const WANTED: f64 = 0.05;
     // The error of what the calls can cost does not depend on the number of rounds.
-    let runs_vary = runs.ratio(REPORTED).is_some_and(|ratio| (ratio.high / ratio.low).ln() / 2.0 > WANTED);
-    (runs_vary && half_width > WANTED && half_width.is_finite() && !runs.is_stopped).then(|| {
+    let runs_vary = runs.ratio(REPORTED).is_some_and(|ratio| ratio.relative_half_width() > WANTED);
+    (runs_vary && half_width > WANTED && half_width.is_finite() && runs.end != Some(End::Stopped)).then(|| {
         let (percent, rounds) = (100.0 * half_width, runs.rounds());
         format!("the runs varied, so the time is known to {percent:.0}% after {rounds} rounds; a longer --time gives a narrower interval")
     })
@@ -296,7 +297,7 @@ mod tests {
         let factor = factor(&overhead).unwrap();
         assert!(factor.low < 2.0 && (factor.estimate - 2.0).abs() < 0.001 && factor.high > 2.0, "{factor:?}");
         let root = attribute(&count_runs().reported, &overhead)[0].corrected_ms;
-        assert!((root.estimate - 100.0).abs() < 0.1 && (root.half_width() - (100.0 - low)).abs() < 0.2, "{root:?}");
+        assert!((root.estimate - 100.0).abs() < 0.1 && (root.margin() - (100.0 - low)).abs() < 0.2, "{root:?}");
     }
 
     #[test]
@@ -305,7 +306,7 @@ mod tests {
         let scan = &nodes[1];
         assert!((scan.corrected_ms.estimate - 80.0).abs() < 0.1, "{:?}", scan.corrected_ms);
         // A tenth of a call may fall to the other side of the scan's time: 10 ms.
-        assert!((10.0..16.0).contains(&scan.corrected_ms.half_width()), "{:?}", scan.corrected_ms);
+        assert!((10.0..16.0).contains(&scan.corrected_ms.margin()), "{:?}", scan.corrected_ms);
         assert!(scan.corrected_ms.high <= nodes[0].corrected_ms.high);
         assert!((scan.clock_share - 45.0 / 130.0).abs() < 0.001);
         assert_eq!((scan.rank, scan.corrected_rank, nodes[0].rank), (Some(1), Some(1), Some(2)));
@@ -339,11 +340,11 @@ mod tests {
     #[test]
     fn contradicting_figures_do_not_make_the_interval_narrow() {
         let range = |low, estimate, high| Range { low, estimate, high };
-        assert_eq!(limited(range(19.0, 50.0, 90.0), range(4.0, 10.0, 20.0)), (range(4.0, 10.0, 20.0), 0.0));
-        assert_eq!(limited(range(2.0, 50.0, 90.0), range(4.0, 10.0, 20.0)), (range(2.0, 10.0, 20.0), 0.0));
-        assert_eq!(limited(range(25.0, 50.0, 90.0), range(4.0, 10.0, 20.0)), (range(4.0, 10.0, 20.0), 30.0));
-        assert_eq!(limited(range(8.0, 12.0, 90.0), range(4.0, 10.0, 20.0)), (range(8.0, 12.0, 20.0), 0.0));
-        assert_eq!(limited(range(0.0, 0.0, 1.0), range(4.0, 10.0, 20.0)), (range(0.0, 0.0, 4.0), 0.0));
+        assert_eq!(limit_by_calls(range(19.0, 50.0, 90.0), range(4.0, 10.0, 20.0)), (range(4.0, 10.0, 20.0), 0.0));
+        assert_eq!(limit_by_calls(range(2.0, 50.0, 90.0), range(4.0, 10.0, 20.0)), (range(2.0, 10.0, 20.0), 0.0));
+        assert_eq!(limit_by_calls(range(25.0, 50.0, 90.0), range(4.0, 10.0, 20.0)), (range(4.0, 10.0, 20.0), 30.0));
+        assert_eq!(limit_by_calls(range(8.0, 12.0, 90.0), range(4.0, 10.0, 20.0)), (range(8.0, 12.0, 20.0), 0.0));
+        assert_eq!(limit_by_calls(range(0.0, 0.0, 1.0), range(4.0, 10.0, 20.0)), (range(0.0, 0.0, 4.0), 0.0));
     }
 
     #[test]
@@ -435,7 +436,7 @@ mod tests {
             let note = imprecise(&runs([80.0, 120.0, 95.0], [900; 3]), 0.1).unwrap();
             assert!(note.contains("to 10% after 3 rounds") && note.contains("a longer --time"), "{note}");
             assert_eq!(imprecise(&runs([90.0, 90.1, 90.2], [900; 3]), 0.1), None, "the calls are uncertain");
-            assert_eq!(imprecise(&Runs { is_stopped: true, ..runs([80.0, 120.0, 95.0], [900; 3]) }, 0.1), None);
+            assert_eq!(imprecise(&Runs { end: Some(End::Stopped), ..runs([80.0, 120.0, 95.0], [900; 3]) }, 0.1), None);
         }
     }
 }

@@ -13,11 +13,11 @@ use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
 use crate::report::{NS_PER_MS, Range, RunSample};
 use crate::server::own_sql;
 use crate::server::settings::FAST_TIMING_METHOD;
-use crate::statistics::{ERROR, LOOKS, Round, is_enough, median, median_interval, ratio};
+use crate::statistics::{CHECKED_AFTER_ROUNDS, ERROR, Round, is_enough, median, median_interval, ratio};
 use std::time::{Duration, Instant};
 
 /// Fewer rounds give no interval.
-pub const LEAST_ROUNDS: usize = LOOKS[0];
+pub const LEAST_ROUNDS: usize = CHECKED_AFTER_ROUNDS[0];
 /// Most rounds in the default time of 20 s. A statement with outside effects repeats them in each run.
 pub const MOST_ROUNDS: f64 = 40.0;
 const DEFAULT_TIME: Duration = Duration::from_secs(20);
@@ -89,10 +89,17 @@ pub struct Runs {
     pub planning_ms: Vec<f64>,
     /// rows that each baseline run sent to the client
     pub rows_sent: u64,
-    /// no look follows: the time is up, there are enough rounds, or the user stopped the runs
-    pub is_last: bool,
+    /// `None` if another round can follow: the interval is then checked again
+    pub end: Option<End>,
+}
+
+/// Why no round follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// the time is up, or there are enough rounds
+    TimeUp,
     /// the user stopped the runs
-    pub is_stopped: bool,
+    Stopped,
 }
 
 impl Runs {
@@ -113,7 +120,7 @@ impl Runs {
         let baseline = self.ms_of(BASELINE);
         let round = |pair: &[f64]| Some(Round { before_ms: pair[0], run_ms: runs.next()?, after_ms: pair[1] });
         let rounds: Vec<Round> = baseline.chunks_exact(2).filter_map(round).collect();
-        (rounds.len() >= LEAST_ROUNDS).then(|| ratio(&rounds, self.is_last))
+        (rounds.len() >= LEAST_ROUNDS).then(|| ratio(&rounds, self.end.is_some()))
     }
 
     /// Adds the runs of one round.
@@ -126,43 +133,37 @@ impl Runs {
     }
 }
 
-/// The rounds of a measurement: how many there were, and whether another one begins.
+/// The time of a measurement.
 pub struct Course {
     start: Instant,
     time_s: f64,
-    pub rounds: usize,
-    /// no look follows: the time is up, there are enough rounds, or the user stopped the runs
-    pub is_last: bool,
-    /// the user stopped the runs
-    pub is_stopped: bool,
 }
 
 impl Course {
     pub fn new(time: Duration) -> Course {
-        Course { start: Instant::now(), time_s: time.as_secs_f64(), rounds: 0, is_last: false, is_stopped: false }
+        Course { start: Instant::now(), time_s: time.as_secs_f64() }
     }
 
-    /// Runs a round. If the user stops it, the complete rounds remain; without one, it is an error. `progress` receives the completed
-    /// fraction.
+    /// Runs a round after this number of complete ones. Returns the round, and why none follows. If the user stops it, the complete
+    /// rounds remain; without one, it is an error. `progress` receives the completed fraction.
     pub fn round<'a, T>(
-        &mut self,
+        &self,
+        complete: usize,
         session: &mut RunSession<'a>,
         progress: &mut dyn FnMut(f64),
         round: impl FnOnce(&mut RunSession<'a>) -> Result<T, Error>,
-    ) -> Result<Option<T>, Error> {
+    ) -> Result<(Option<T>, Option<End>), Error> {
         let round = match round(session) {
             Ok(round) => Some(round),
-            Err(_) if session.connection.is_stopped() && self.rounds > 0 => None,
+            Err(_) if session.connection.is_stopped() && complete > 0 => None,
             Err(error) => return Err(error),
         };
-        self.rounds += usize::from(round.is_some());
-        self.is_stopped = round.is_none();
         let share = self.start.elapsed().as_secs_f64() / self.time_s;
-        let most_rounds = MOST_ROUNDS * (self.time_s / DEFAULT_TIME.as_secs_f64()).max(1.0);
-        let is_late = share >= 1.0 && self.rounds >= LEAST_ROUNDS;
-        self.is_last = self.is_stopped || is_late || self.rounds >= most_rounds as usize;
         progress(WARM_UP_SHARE + (1.0 - WARM_UP_SHARE) * share.min(1.0));
-        Ok(round)
+        let most_rounds = MOST_ROUNDS * (self.time_s / DEFAULT_TIME.as_secs_f64()).max(1.0);
+        let is_late = share >= 1.0 && complete + 1 >= LEAST_ROUNDS || complete + 1 >= most_rounds as usize;
+        let end = if round.is_none() { Some(End::Stopped) } else { is_late.then_some(End::TimeUp) };
+        Ok((round, end))
     }
 }
 
@@ -182,12 +183,12 @@ pub fn runs(
     warm_up(session, subject, &runs, &modes)?;
     runs.round_trip_ms = round_trip_ms(session)?;
     runs.bare_calls_ms = bare_calls_ms(session, runs.round_trip_ms, TIMED)?;
-    let mut course = Course::new(session.options.time);
-    while !runs.is_last && !is_enough(runs.rounds(), half_width(&runs)) {
-        if let Some(round) = course.round(session, progress, |session| round(session, subject, &runs, &modes))? {
-            runs.add(round);
-        }
-        (runs.is_last, runs.is_stopped) = (course.is_last, course.is_stopped);
+    let course = Course::new(session.options.time);
+    while runs.end.is_none() && !is_enough(runs.rounds(), half_width(&runs)) {
+        let one_round = |session: &mut RunSession| round(session, subject, &runs, &modes);
+        let (round, end) = course.round(runs.rounds(), session, progress, one_round)?;
+        round.into_iter().for_each(|round| runs.add(round));
+        runs.end = end;
     }
     Ok(runs)
 }

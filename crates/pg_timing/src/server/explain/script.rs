@@ -1,10 +1,10 @@
 //! What a user wants to measure: one statement, after the settings and PREPARE lines that it needs, with values for its
 //! parameters. The server decides whether it supports the statement: only its beginning is read here.
 
-use super::scan::{Token, Tokens, statements};
 use crate::error::{Error, require};
 use crate::server::own_sql::MARK;
 use crate::server::settings::FAST_TIMING_METHOD;
+use crate::tokens::{Token, Tokens, statements};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {

@@ -21,8 +21,8 @@ const BARE_CALL_ROWS: u32 = 20_000;
 /// auto_explain with `log_analyze` times each statement, also without EXPLAIN. So the baseline would contain the overhead
 /// that is to be measured. This switches it off until the end of the transaction.
 const SWITCH_AUTO_EXPLAIN_OFF: &str = "SET LOCAL /* pg_timing */ auto_explain.log_analyze = off";
-/// The user's own limits the statement only. pg_timing's limits everything else: a short one would otherwise end the queries of
-/// settings.
+/// The user's statement_timeout applies only to the user's statement. All other queries have pg_timing's limit. A short timeout
+/// of the user would cancel them.
 const STATEMENT_TIMEOUT: &str = "statement_timeout";
 
 // Hints.

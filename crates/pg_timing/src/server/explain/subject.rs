@@ -46,7 +46,7 @@ impl Subject {
     /// Returns an error if the server has another plan now.
     pub fn check_plan(&self, session: &mut RunSession) -> Result<(), Error> {
         let plan = session.plan_of(&explain(PLAN, &self.explained))?;
-        require(plan.plan.shape() == self.shape, PLAN_CHANGES, SAME_PLAN)
+        require(plan.root.shape() == self.shape, PLAN_CHANGES, SAME_PLAN)
     }
 
     /// Runs the statement without EXPLAIN.
@@ -79,7 +79,7 @@ impl Subject {
             plan = session.plan_of(&explain_plan)?;
         }
         subject.is_planned = script.is_create() || subject.plan_mode == Some(CUSTOM);
-        subject.shape = plan.plan.shape();
+        subject.shape = plan.root.shape();
         if script.may_store_rows() {
             return Ok(subject);
         }
@@ -91,7 +91,7 @@ impl Subject {
             let wrapped = explain(PLAN, &execute(baseline_name));
             let mode = has_parameters.then(|| session.plan_mode_of(&wrapped, baseline_name).ok()).flatten();
             // The OFFSET adds a Limit node. Below it, the plan must stay the same.
-            let is_same = |plan: Explained| plan.plan.plans.iter().any(|below| below.shape() == subject.shape);
+            let is_same = |plan: Explained| plan.root.children.iter().any(|below| below.shape() == subject.shape);
             if mode == subject.plan_mode && session.plan_of(&wrapped).is_ok_and(is_same) {
                 (subject.baseline, subject.skips_rows) = (execute(baseline_name), true);
                 return Ok(subject);

@@ -1,4 +1,4 @@
-//! Plans as clients frame them, and plans of PostgreSQL's relatives, from public reports.
+//! Plans as clients frame them, and plans of forks of PostgreSQL, from public reports.
 
 use super::published::{by_read_cost, count_plan, estimate};
 use crate::report::ExplainReport;
@@ -121,7 +121,7 @@ fn the_time_of_a_cte_belongs_to_all_of_its_readers() {
 }
 
 #[test]
-fn plans_of_postgresqls_relatives_are_read() {
+fn plans_of_forks_of_postgresql_are_read() {
     let note = |report: &ExplainReport, part: &str| report.notes.iter().any(|note| note.contains(part));
     let vector = by_read_cost(20.0, &fixture("timescale-vectoragg.txt"));
     assert!(vector.overhead_share < 0.02 && vector.corrected_ms.high > 92.5, "{:?}", vector.corrected_ms);
