@@ -121,7 +121,7 @@ static inline double
 core_ns_of_time(CoreTime time)
 {
 #if PG_VERSION_NUM >= 190000
-	return (double) pg_ticks_to_ns(time);
+	return time < 0 ? -(double) pg_ticks_to_ns(-time) : (double) pg_ticks_to_ns(time);
 #else
 	return time * 1e9;
 #endif
