@@ -120,6 +120,7 @@ fn print(text: &str) -> anyhow::Result<()> {
 
 /// Signal handlers that set a flag.
 mod interrupt {
+    use crate::guardian::without_signals;
     use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
@@ -129,11 +130,14 @@ mod interrupt {
     pub fn flag() -> anyhow::Result<Arc<AtomicBool>> {
         let stop = Arc::new(AtomicBool::new(false));
         let signals = [SIGINT, SIGTERM, SIGHUP];
-        for signal in not_ignored(&signals) {
-            // This handler comes first: it ends the program if an earlier signal has set the flag.
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
-        }
-        set_by(&signals, stop)
+        // A signal between the two handlers would be lost.
+        without_signals(|| {
+            for signal in not_ignored(&signals) {
+                // This handler comes first: it ends the program if an earlier signal has set the flag.
+                signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
+            }
+            set_by(&signals, stop)
+        })
     }
 
     /// Returns a flag for a command that must restore a setting before it ends. All signals that a terminal or `kill` sends
