@@ -67,7 +67,8 @@
 
 /*
  * The largest difference between the two clocks, and the largest change of their
- * rate, beyond the errors of the readings.  The clocks of old hardware move in steps of up to 300 ns.
+ * rate, beyond the errors of the readings.  The clocks of old hardware move in
+ * steps of up to 300 ns.
  */
 #define MAX_PPM			1000.0
 #define MAX_DRIFT_PPM	100.0
@@ -118,10 +119,11 @@ void
 pft_clock_measure(ClockKind kind)
 {
 	uint64		fastest = PG_UINT64_MAX;
-	uint64		first = clock_ordered(kind);
+	uint64		first;
 
 	if (!pft_clocks[kind].stale)
 		return;
+	first = clock_ordered(kind);
 	for (int round = 0; round == 0 || (round < ROUNDS && ns_since(kind, first) < SLOW_ROUND_NS); round++)
 	{
 		uint64		start = clock_ordered(kind);
@@ -271,9 +273,9 @@ difference_ppm(double a, double b)
 
 /*
  * Measures the rate since this process's anchor, or since now if the machine slept
- * or was migrated after the anchor.  The rate since the server's
- * start is more precise, but wrong if the machine slept since then or was
- * migrated.  So it is used only if the two agree.
+ * or was migrated after the anchor.  The rate since the server's start is more
+ * precise, but wrong if the machine slept since then or was migrated.  So it is
+ * used only if the two agree.
  */
 static bool
 measure_rate(bool may_wait)

@@ -35,8 +35,8 @@ typedef struct Bounds
  *
  * Each tick hits a node with a probability: the node's share of the time.  So the
  * number of hits has a binomial distribution, and its variance is smaller by the
- * factor (1 - share) than that of rare events.  A node can have few ticks or none by chance: one
- * that takes three periods has no tick in 1 of 20 cases.
+ * factor (1 - share) than that of rare events.  A node can have few ticks or none
+ * by chance: one that takes three periods has no tick in 1 of 20 cases.
  */
 static double
 ticks_error_ns(const FastInstr *fi)
@@ -277,7 +277,7 @@ note_statement(const FastQuery *query)
 	if (IsParallelWorker())
 		return;
 	pft_stats_add(STATEMENTS, 1);
-	pft_stats_add(EXACT_NODES, last->nodes - last->estimated - last->untimed);
+	pft_stats_add(EXACT_NODES, query->jumped ? 0 : last->nodes - last->estimated - last->untimed);
 	pft_stats_add(ESTIMATED_NODES, last->estimated);
 	pft_stats_add(WITHOUT_TICKS, last->untimed > 0 || query->tickless_ns > 0);
 	pft_stats_add(CLOCK_JUMPS, query->jumped);

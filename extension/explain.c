@@ -3,7 +3,7 @@
  * explain.c
  *	  says in EXPLAIN, and in the log of auto_explain, which times are estimates
  *
- * Since 18, each such node has a line of its own, and the option FAST_TIMING
+ * Since 18, each node with an estimate has a line, and the option FAST_TIMING
  * prints it for all nodes, with the clock.  Before 18, no hook can add lines to
  * a node.  But EXPLAIN ends the execution while its output is still open: after
  * the plan, and before the execution time.  EXPLAIN EXECUTE calls no hook that

@@ -275,7 +275,7 @@ core_first_call(void)
 	return first_call;
 }
 
-/* A node's first call.  It comes before exact times of the node.  The stack depth depends on the node, so one check is enough. */
+/* A node's first call.  It asks for exact calls.  The stack depth depends on the node, so one check is enough. */
 static TupleTableSlot *
 first_call(PlanState *node)
 {

@@ -71,7 +71,7 @@ typedef struct FastInstr FastInstr;
 struct FastInstr
 {
 	CoreInstr	core;			/* must be first */
-	ExecProcNodeMtd wrapper;	/* times the calls; NULL: the server times the node */
+	ExecProcNodeMtd wrapper;	/* times the calls */
 	ExecProcNodeMtd entry;		/* NULL, or a function that calls the wrapper */
 	PlanState  *node;
 	FastQuery  *query;
@@ -206,7 +206,6 @@ typedef struct Ticker
 
 /* pg_fast_timing.c: the settings */
 extern int	pft_method;
-extern int	pft_count_calls;
 extern int	pft_ticker;
 extern int	pft_sample_rate;
 extern bool pft_log_estimates;

@@ -57,7 +57,7 @@ const char *const pft_method_names[] = {"off", "auto", "tsc"};
 const char *const pft_ticker_names[] = {"worker", "thread", "none"};
 
 int			pft_method = METHOD_AUTO;
-int			pft_count_calls = COUNT_NONE;
+static int	count_calls = COUNT_NONE;
 int			pft_ticker = TICKER_WORKER;
 int			pft_sample_rate = 0;
 bool		pft_log_estimates = false;
@@ -82,7 +82,7 @@ define_settings(void)
 							 "Selects the statements whose calls of plan nodes are counted.",
 							 "\"off\" selects only those with EXPLAIN ANALYZE or auto_explain.log_analyze.  \"top\" adds those that clients send, "
 							 "and \"all\" also those within functions.",
-							 &pft_count_calls, COUNT_NONE, count_calls_options,
+							 &count_calls, COUNT_NONE, count_calls_options,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("pg_fast_timing.ticker",
 							 "Selects who writes the ticking clock.",
@@ -110,7 +110,7 @@ calls_wanted(void)
 	/* A worker gets the options of its leader.  Functions that it executes are not counted. */
 	if (IsParallelWorker())
 		return false;
-	return pft_count_calls == COUNT_ALL || (pft_count_calls == COUNT_TOP && nesting == 0);
+	return count_calls == COUNT_ALL || (count_calls == COUNT_TOP && nesting == 0);
 }
 
 /*

@@ -22,8 +22,8 @@
 
 /*
  * Timing may cost this share of the statement's time, and besides an amount: a
- * person who typed EXPLAIN wants exact times, and auto_explain times statements
- * that nobody may look at.  Tests build the extension without any budget.
+ * person who typed EXPLAIN wants exact times, and auto_explain times all statements
+ * and prints only a few.  Tests build the extension without any budget.
  */
 #define BUDGET_SHARE	0.005
 #ifdef ONLY_ESTIMATES

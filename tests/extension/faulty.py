@@ -175,7 +175,7 @@ def jump_before(server):
 
 def other_source(server):
     """PostgreSQL 19's clock source changes during a statement, and so does the unit of all times."""
-    if server.installation.major < 19 or server.psql("SET timing_clock_source = system; SHOW timing_clock_source").strip() != "system":
+    if server.installation.major < 19:
         return
     server.psql(
         "CREATE FUNCTION switch_source(name text) RETURNS int LANGUAGE plpgsql AS "
