@@ -16,9 +16,27 @@ pub struct Value<'a> {
 impl Value<'_> {
     /// Returns the string without its escapes. A damaged escape remains as it is.
     pub fn text(&self) -> String {
-        let quoted = ["\"", self.raw, "\""].concat();
-        serde_json::from_str(&quoted).unwrap_or_else(|_| self.raw.into())
+        decoded(self.raw).unwrap_or_else(|| self.repaired())
     }
+
+    /// Decodes each escape alone. A program that cuts messages leaves half of an escape.
+    fn repaired(&self) -> String {
+        const LENGTHS: [usize; 3] = ["\\ud83d\\ude00".len(), "\\u00e4".len(), "\\n".len()];
+        let (mut text, mut rest) = (String::with_capacity(self.raw.len()), self.raw);
+        while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+            text.push_str(&rest[..at]);
+            rest = &rest[at..];
+            let escape = LENGTHS.iter().find_map(|&length| Some((decoded(rest.get(..length)?)?, length)));
+            let (decoded, length) = escape.unwrap_or_else(|| ("\\".into(), 1));
+            text.push_str(&decoded);
+            rest = &rest[length..];
+        }
+        text + rest
+    }
+}
+
+fn decoded(raw: &str) -> Option<String> {
+    serde_json::from_str(&["\"", raw, "\""].concat()).ok()
 }
 
 /// Returns the strings in a line of JSON, at any depth, without recursion. A line can be a whole value or a part of one: a
@@ -185,6 +203,8 @@ mod tests {
         assert_eq!(found(r#"    "x","#), [of("", "x")]);
         let truncated = of_json(r#"{"a":"x\""#).next();
         assert_eq!(truncated, Some(Value { key: "a", raw: "x\\\"", is_truncated: true }));
+        let damaged = r#"["\ud83d plan:\n\qa\ud83d\ude00\t\\\u00e4\ud8"]"#;
+        assert_eq!(found(damaged), [of("", "\\ud83d plan:\n\\qa\u{1f600}\t\\ä\\ud8")]);
         assert!(found(&"[".repeat(1 << 20)).is_empty());
         assert_eq!(number(r#"{"query_id":-7,"a":1}"#, "\"query_id\":"), Some(-7));
         assert_eq!(number(r#"{"query_id": "12"}"#, "\"query_id\":"), Some(12));

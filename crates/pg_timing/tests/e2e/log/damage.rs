@@ -112,6 +112,11 @@ fn each_kind_of_damage_is_named() {
         let stderr = refused(&["explain", "--read-cost", "20", "--plan", &path(name, text), "--all"]);
         assert!(stderr.contains("there is no plan in the input"), "{stderr}");
     }
+    // A collector cut a character of a statement in two.
+    let half =
+        std::fs::read_to_string(log("server.json")).unwrap().replace("Query Text: ", "Query Text: /* \\ud83d */ ");
+    let (status, stdout, _) = explain(&[&path("half.json", half.as_bytes()), "--all", "--format", "json"]);
+    assert_eq!((status, json(&stdout)["total"]["runs"].as_u64()), (0, Some(20)), "{stdout}");
     // Constants in Latin-1, and the whole log in UTF-16.
     let latin1 = text.replace("in (1, 2, 3)", "in ('\u{7f}')").replace("Query Text: ", "Query Text: /* \u{7f} */ ");
     let latin1: Vec<u8> = latin1.bytes().map(|byte| if byte == 0x7f { 0xe4 } else { byte }).collect();
