@@ -74,6 +74,13 @@
 #define MAX_DRIFT_PPM	100.0
 #define MAX_STEP_NS		1000.0
 
+/*
+ * The clocks are compared when a run has ended, if this time has passed since the
+ * pair of readings before it.  Otherwise the comparison would take longer than a
+ * FETCH of one row.
+ */
+#define COMPARE_NS		1000000.0
+
 /* 33 reads take 1 us, or 0.1 ms with the slowest clocks.  With these, one round is enough. */
 #define PAIRS			16
 #define ROUNDS			5
@@ -384,6 +391,25 @@ pft_tsc_usable(bool may_wait)
 	return pft_tsc_reason == NULL;
 }
 
+/* Returns the ns since a pair by the counter, negative if it went back. */
+static double
+tsc_ns_since(ClockPair start)
+{
+	return (double) (int64) (tsc_now() - start.tsc) * pft_clocks[KIND_TSC].ns_per_tick;
+}
+
+/* Returns a pair of readings for pft_clocks_agree(). */
+ClockPair
+pft_recent_pair(void)
+{
+	static ClockPair recent;
+	double		age_ns = tsc_ns_since(recent);
+
+	if (recent.ns == 0 || age_ns < 0 || age_ns > COMPARE_NS)
+		recent = pft_read_pair();
+	return recent;
+}
+
 /*
  * Compares the counter with the kernel's clock since `start`.  After a migration
  * or a suspend of a virtual machine, the counter can have another rate, or it
@@ -392,11 +418,18 @@ pft_tsc_usable(bool may_wait)
 bool
 pft_clocks_agree(ClockPair start)
 {
-	ClockPair	end = pft_read_pair();
-	double		by_tsc = (double) (int64) (end.tsc - start.tsc) * pft_clocks[KIND_TSC].ns_per_tick;
-	double		by_kernel = (double) (int64) (end.ns - start.ns);
+	ClockPair	end;
+	double		by_tsc = tsc_ns_since(start);
+	double		by_kernel;
+	double		uncertain;
+
+	if (by_tsc >= 0 && by_tsc < COMPARE_NS)
+		return true;
+	end = pft_read_pair();
+	by_tsc = (double) (int64) (end.tsc - start.tsc) * pft_clocks[KIND_TSC].ns_per_tick;
+	by_kernel = (double) (int64) (end.ns - start.ns);
 	/* An interruption during a reading makes it less precise. */
-	double		uncertain = (start.width + end.width) / 2.0 * pft_clocks[KIND_TSC].ns_per_tick;
+	uncertain = (start.width + end.width) / 2.0 * pft_clocks[KIND_TSC].ns_per_tick;
 
 	if (fabs(by_tsc - by_kernel) <= by_kernel * (MAX_PPM + pft_tsc_ppm) / 1e6 + MAX_STEP_NS + uncertain)
 		return true;

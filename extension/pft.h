@@ -224,6 +224,7 @@ extern double pft_tsc_ppm;		/* bound of its error */
 extern const char *pft_tsc_reason;	/* why it is not used; NULL: it is */
 extern bool pft_tsc_usable(bool may_wait);
 extern ClockPair pft_read_pair(void);
+extern ClockPair pft_recent_pair(void);
 extern bool pft_clocks_agree(ClockPair start);
 
 /* nodes.c */

@@ -189,7 +189,7 @@ begin_run(FastQuery *query)
 	query->refused_tick = NO_TICK;
 	note_unit(query);
 	if (query->clock == KIND_TSC)
-		run.start = pft_read_pair();
+		run.start = pft_recent_pair();
 	query->run_start = clock_ordered(query->clock);
 	return run;
 }

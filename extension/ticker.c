@@ -7,8 +7,8 @@
  * if there is no worker, if the worker does not tick, or if it ticks at another
  * rate.  No statement waits for the worker.
  *
- * Only one process or thread writes a clock at any time: for that of the worker,
- * the state says which one.  Readers need no lock, because they read one number.
+ * Only one process or thread writes a clock at any time: the state says which
+ * one.  Readers need no lock, because they read one number.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -37,7 +37,7 @@
 #include "utils/guc.h"
 #include "utils/wait_event.h"
 
-/* Ticks at 1 kHz take at most 0.5% of a core, if a tick takes 5 us. */
+/* A tick takes 25 us on a virtual machine, so that this rate costs 2.5% of a core. */
 #define DEFAULT_RATE	1000
 
 /*
@@ -84,15 +84,16 @@
 /* The mark of a run that started before the ticks. */
 #define MARK_BEFORE_TICKS	PG_UINT64_MAX
 
-/* Who may write the worker's clock. */
-typedef enum SharedState
+/* Who may write a clock. */
+typedef enum TickerState
 {
-	SHARED_PARKED = 0,			/* no process; the worker sleeps */
-	SHARED_STARTING,			/* a backend, which writes the first tick */
-	SHARED_TICKING				/* the worker */
-} SharedState;
+	PARKED = 0,					/* nobody; the worker or the thread sleeps */
+	STARTING,					/* a backend, which writes the first tick */
+	TICKING						/* the worker or the thread */
+} TickerState;
 
-typedef struct SharedTicker
+/* The clock of the worker, or of a thread. */
+typedef struct TickerClock
 {
 	/* Backends read this cache line for each call of a node. */
 	union
@@ -100,32 +101,30 @@ typedef struct SharedTicker
 		Ticker		ticker;
 		char		padding[PG_CACHE_LINE_SIZE];
 	};
-	pg_atomic_uint32 state;		/* SharedState */
+	pg_atomic_uint32 state;		/* TickerState */
 	pg_atomic_uint32 users;		/* backends that need ticks */
 	Latch	   *volatile latch; /* wakes the worker; NULL: there is none */
-} SharedTicker;
+} TickerClock;
 
-static Ticker thread_ticker;
-const Ticker *pft_ticks = &thread_ticker;
+static TickerClock own;			/* of the thread */
+const Ticker *pft_ticks = &own.ticker;
 
 /* NULL if the library is not in shared_preload_libraries */
-static SharedTicker *shared = NULL;
+static TickerClock *shared = NULL;
 static bool worker_registered = false;	/* when the server started */
 
 static bool running = false;	/* a query of this session needs the ticks */
 static uint64 stopped_before_ns;	/* pft_ticks->stopped_ns when the ticks started */
-static bool is_user = false;	/* this backend is in `users` */
+static bool is_user = false;	/* this backend is in the worker's `users` */
 
-/* The thread.  Up to random_state, the mutex protects these, and thread_ticker. */
+/* The thread holds the mutex except while it waits.  So the owner of the mutex may write its clock. */
 static pthread_mutex_t mutex;
 static pthread_cond_t changed;
-static bool ticking = false;	/* a query needs the ticks */
-static bool parked = true;		/* the thread waits for a query */
 static bool has_thread = false;
-static uint64 linger_ns;		/* ticks continue until then without a query */
-static pg_prng_state random_state;
 static uint64 retry_ns = 0;		/* no attempt to create the thread until then */
 static int	create_error;		/* errno of the last attempt */
+
+static pg_prng_state random_state;	/* of the worker, or of the thread */
 
 extern PGDLLEXPORT void pg_fast_timing_ticker(Datum unused);
 
@@ -192,6 +191,40 @@ tick(Ticker *self, uint64 now, pg_prng_state *random)
 	self->next_ns = now + random_interval(self, random);
 }
 
+/* Changes the state before a sleep.  If a backend that still saw the ticks needs them, this tries to take the state back. */
+static void
+park(TickerClock *clock)
+{
+	uint32		state = TICKING;
+
+	pg_atomic_compare_exchange_u32(&clock->state, &state, PARKED);
+	if (pg_atomic_read_u32(&clock->users) == 0)
+		return;
+	state = PARKED;
+	pg_atomic_compare_exchange_u32(&clock->state, &state, TICKING);
+}
+
+/*
+ * Ticks, if it is time, while a backend needs it and LINGER_NS longer.  Then it
+ * parks.  Called only if the state is TICKING.  Returns when to call it again.
+ */
+static uint64
+tick_or_park(TickerClock *clock, uint64 *until_ns)
+{
+	uint64		now = system_now();
+
+	if (pg_atomic_read_u32(&clock->users) > 0)
+		*until_ns = now + LINGER_NS;
+	if (now >= *until_ns)
+	{
+		park(clock);
+		return now;
+	}
+	if (now >= clock->ticker.next_ns)
+		tick(&clock->ticker, now, &random_state);
+	return clock->ticker.next_ns;
+}
+
 /* Without this, a sleep takes 50 us longer. */
 static void
 sleep_precisely(void)
@@ -208,7 +241,7 @@ sleep_precisely(void)
 Size
 pft_ticker_size(void)
 {
-	return sizeof(SharedTicker);
+	return sizeof(TickerClock);
 }
 
 /* Called while no backend runs, also after a crash. */
@@ -219,7 +252,7 @@ pft_ticker_attach(void *memory, bool found)
 	if (found)
 		return;
 	memset(shared, 0, sizeof(*shared));
-	pg_atomic_init_u32(&shared->state, SHARED_PARKED);
+	pg_atomic_init_u32(&shared->state, PARKED);
 	pg_atomic_init_u32(&shared->users, 0);
 }
 
@@ -264,40 +297,23 @@ handle_signals(void)
 	}
 }
 
-/* Changes the state before a sleep.  If a backend that still saw the ticks needs them, it tries to take the state back. */
-static void
-park(void)
-{
-	uint32		state = SHARED_TICKING;
-
-	pg_atomic_compare_exchange_u32(&shared->state, &state, SHARED_PARKED);
-	if (pg_atomic_read_u32(&shared->users) == 0)
-		return;
-	state = SHARED_PARKED;
-	pg_atomic_compare_exchange_u32(&shared->state, &state, SHARED_TICKING);
-}
-
-/* Ticks while a backend needs it, and LINGER_NS longer.  Writes the clock only if the state says so. */
+/* Writes the clock only if the state says so. */
 static void
 tick_or_sleep(uint64 *until_ns)
 {
-	uint64		now = system_now();
-	uint64		next_ns = shared->ticker.next_ns;
+	uint64		next_ns;
+	uint64		now;
 
-	if (pg_atomic_read_u32(&shared->state) != SHARED_TICKING)
+	if (pg_atomic_read_u32(&shared->state) != TICKING)
 	{
 		WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH, -1, PG_WAIT_EXTENSION);
 		*until_ns = system_now() + LINGER_NS;
 		return;
 	}
-	if (pg_atomic_read_u32(&shared->users) > 0)
-		*until_ns = now + LINGER_NS;
-	if (now >= *until_ns)
-		park();
-	else if (now < next_ns)
+	next_ns = tick_or_park(shared, until_ns);
+	now = system_now();
+	if (now < next_ns)
 		nanosleep(&(struct timespec) {0, (long) Min(next_ns - now, MAX_SLEEP_NS)}, NULL);
-	else
-		tick(&shared->ticker, now, &random_state);
 }
 
 /* The worker's main function. */
@@ -339,7 +355,7 @@ refusal(void)
 		return "the background worker is not running; max_worker_processes may be too small";
 	if (shared->ticker.period_ns != period_ns)
 		return "the background worker has another sample_rate than this session";
-	if (pg_atomic_read_u32(&shared->state) == SHARED_TICKING &&
+	if (pg_atomic_read_u32(&shared->state) == TICKING &&
 		overdue_ns(&shared->ticker, system_now()) > DEAD_NS + DEAD_PERIODS * period_ns)
 		return "the background worker does not tick";
 	return NULL;
@@ -371,7 +387,7 @@ wake_worker(void)
 
 	first_tick(&shared->ticker, &pg_global_prng_state);
 	/* The worker stores its latch before it reads the state. */
-	pg_atomic_exchange_u32(&shared->state, SHARED_TICKING);
+	pg_atomic_exchange_u32(&shared->state, TICKING);
 	latch = shared->latch;
 	if (latch != NULL)
 		SetLatch(latch);
@@ -394,9 +410,9 @@ use_worker(void)
 	{
 		uint32		state = pg_atomic_read_u32(&shared->state);
 
-		if (state == SHARED_PARKED && pg_atomic_compare_exchange_u32(&shared->state, &state, SHARED_STARTING))
+		if (state == PARKED && pg_atomic_compare_exchange_u32(&shared->state, &state, STARTING))
 			wake_worker();
-		else if (state != SHARED_TICKING)
+		else if (state != TICKING)
 			continue;
 		return true;
 	}
@@ -424,10 +440,28 @@ wait_until(uint64 ns)
 #endif
 }
 
+/* Waits until a query needs ticks.  Returns false if none does for a long time. */
+static bool
+wait_for_query(uint64 *until_ns)
+{
+	uint64		idle_ns = system_now() + TICKER_IDLE_NS;
+
+	while (pg_atomic_read_u32(&own.state) != TICKING)
+	{
+		if (system_now() >= idle_ns)
+			return false;
+		wait_until(idle_ns);
+	}
+	*until_ns = system_now() + LINGER_NS;
+	return true;
+}
+
 /* The thread's function.  It calls no server function that can fail or raise an error. */
 static void *
 tick_until_idle(void *unused)
 {
+	uint64		until_ns = system_now() + LINGER_NS;
+
 #if defined(__linux__)
 	prctl(PR_SET_NAME, THREAD_NAME);
 #elif defined(__APPLE__)
@@ -435,22 +469,8 @@ tick_until_idle(void *unused)
 #endif
 	sleep_precisely();
 	pthread_mutex_lock(&mutex);
-	for (;;)
-	{
-		uint64		now = system_now();
-
-		if (!ticking && now >= linger_ns)
-		{
-			parked = true;
-			if (now >= linger_ns + TICKER_IDLE_NS)
-				break;
-			wait_until(linger_ns + TICKER_IDLE_NS);
-		}
-		else if (now < thread_ticker.next_ns)
-			wait_until(thread_ticker.next_ns);
-		else
-			tick(&thread_ticker, now, &random_state);
-	}
+	while (pg_atomic_read_u32(&own.state) == TICKING || wait_for_query(&until_ns))
+		wait_until(tick_or_park(&own, &until_ns));
 	has_thread = false;
 	pthread_mutex_unlock(&mutex);
 	return NULL;
@@ -469,8 +489,9 @@ init_thread_state(void)
 #endif
 	pthread_cond_init(&changed, &attributes);
 	pthread_condattr_destroy(&attributes);
-	has_thread = ticking = false;
-	parked = true;
+	has_thread = false;
+	pg_atomic_init_u32(&own.state, PARKED);
+	pg_atomic_init_u32(&own.users, 0);
 }
 
 /* Creates a thread that receives no signal of the server.  Returns 0 or an error number. */
@@ -495,12 +516,36 @@ create_thread(void)
 	return error;
 }
 
-/* Starts the ticks of the thread, and the thread if it does not exist.  Returns false if that fails. */
+/* Starts the thread's ticks, and the thread if it does not exist.  Returns false if that fails. */
+static bool
+start_thread(uint64 period_ns)
+{
+	uint64		now = system_now();
+
+	pthread_mutex_lock(&mutex);
+	if (!has_thread && now >= retry_ns)
+	{
+		pg_prng_seed(&random_state, now);
+		create_error = create_thread();
+		has_thread = create_error == 0;
+		retry_ns = has_thread ? 0 : now + RETRY_NS;
+	}
+	if (has_thread)
+	{
+		own.ticker.period_ns = period_ns;
+		first_tick(&own.ticker, &random_state);
+		pg_atomic_write_u32(&own.state, TICKING);
+		pthread_cond_signal(&changed);
+	}
+	pthread_mutex_unlock(&mutex);
+	return has_thread;
+}
+
+/* Starts to use the thread's clock.  Returns false if that is not possible. */
 static bool
 use_thread(void)
 {
 	static bool initialized = false;
-	uint64		now = system_now();
 	uint64		period_ns = wanted_period_ns();
 
 	if (!initialized)
@@ -509,36 +554,12 @@ use_thread(void)
 		pthread_atfork(NULL, NULL, init_thread_state);
 		initialized = true;
 	}
-	pthread_mutex_lock(&mutex);
-	if (!has_thread && now >= retry_ns)
-	{
-		pg_prng_seed(&random_state, now);
-		linger_ns = now;
-		create_error = create_thread();
-		has_thread = create_error == 0;
-		retry_ns = has_thread ? 0 : now + RETRY_NS;
-	}
-	ticking = has_thread;
-	if (ticking && (parked || thread_ticker.period_ns != period_ns))
-	{
-		thread_ticker.period_ns = period_ns;
-		first_tick(&thread_ticker, &random_state);
-		parked = false;
-		pthread_cond_signal(&changed);
-	}
-	pthread_mutex_unlock(&mutex);
-	return ticking;
-}
-
-static void
-leave_thread(void)
-{
-	uint64		now = system_now();
-
-	pthread_mutex_lock(&mutex);
-	ticking = false;
-	linger_ns = now + LINGER_NS;
-	pthread_mutex_unlock(&mutex);
+	/* After this, the thread does not park, or its state is already PARKED. */
+	pg_atomic_exchange_u32(&own.users, 1);
+	if ((pg_atomic_read_u32(&own.state) == TICKING && own.ticker.period_ns == period_ns) || start_thread(period_ns))
+		return true;
+	pg_atomic_write_u32(&own.users, 0);
+	return false;
 }
 
 /*
@@ -570,12 +591,10 @@ pft_ticker_start(void)
 		return false;
 	if (pft_ticker == TICKER_WORKER && use_worker())
 		pft_ticks = &shared->ticker;
+	else if (use_thread())
+		pft_ticks = &own.ticker;
 	else
-	{
-		pft_ticks = &thread_ticker;
-		if (!use_thread())
-			return false;
-	}
+		return false;
 	running = true;
 	stopped_before_ns = pft_ticks->stopped_ns;
 	return true;
@@ -587,10 +606,10 @@ pft_ticker_stop(void)
 {
 	if (!running)
 		return;
-	if (pft_ticks != &thread_ticker)
+	if (is_user)
 		leave_worker();
 	else
-		leave_thread();
+		pg_atomic_write_u32(&own.users, 0);
 	running = false;
 }
 
