@@ -49,6 +49,9 @@
 #ifndef CLOCK_MONOTONIC_RAW
 #define CLOCK_MONOTONIC_RAW CLOCK_MONOTONIC
 #endif
+#ifndef CLOCK_MONOTONIC_COARSE
+#define CLOCK_MONOTONIC_COARSE CLOCK_MONOTONIC
+#endif
 
 /*
  * The kernel's decision and the rate can change, so they are checked again after
@@ -75,11 +78,12 @@
 #define MAX_STEP_NS		1000.0
 
 /*
- * The clocks are compared when a run has ended, if this time has passed since the
- * pair of readings before it.  Otherwise the comparison would take longer than a
- * FETCH of one row.
+ * Runs that end within this time after a pair of readings are not compared exactly:
+ * that would take longer than a FETCH of one row.  The coarse clock is enough to
+ * notice a counter that stood still.  It moves in steps of 1 to 10 ms.
  */
 #define COMPARE_NS		1000000.0
+#define COARSE_NS		20000000
 
 /* 33 reads take 1 us, or 0.1 ms with the slowest clocks.  With these, one round is enough. */
 #define PAIRS			16
@@ -398,6 +402,15 @@ tsc_ns_since(ClockPair start)
 	return (double) (int64) (tsc_now() - start.tsc) * pft_clocks[KIND_TSC].ns_per_tick;
 }
 
+static uint64
+coarse_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint64) now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 /* Returns a pair of readings for pft_clocks_agree(). */
 ClockPair
 pft_recent_pair(void)
@@ -406,7 +419,10 @@ pft_recent_pair(void)
 	double		age_ns = tsc_ns_since(recent);
 
 	if (recent.ns == 0 || age_ns < 0 || age_ns > COMPARE_NS)
+	{
 		recent = pft_read_pair();
+		recent.coarse_ns = coarse_now();
+	}
 	return recent;
 }
 
@@ -423,7 +439,7 @@ pft_clocks_agree(ClockPair start)
 	double		by_kernel;
 	double		uncertain;
 
-	if (by_tsc >= 0 && by_tsc < COMPARE_NS)
+	if (by_tsc >= 0 && by_tsc < COMPARE_NS && coarse_now() - start.coarse_ns < COARSE_NS)
 		return true;
 	end = pft_read_pair();
 	by_tsc = (double) (int64) (end.tsc - start.tsc) * pft_clocks[KIND_TSC].ns_per_tick;

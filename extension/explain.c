@@ -126,7 +126,7 @@ explain_plan(PlannedStmt *plannedstmt, IntoClause *into, ExplainState *es,
 
 	if (prev_explain_per_plan)
 		prev_explain_per_plan(plannedstmt, into, es, queryString, params, queryEnv);
-	if (es->analyze && details_requested(es))
+	if (es->analyze && es->timing && details_requested(es))
 		ExplainPropertyText("Fast Timing",
 							psprintf("method %s, %s, %.0f ticks per second",
 									 pft_method_names[last->method],

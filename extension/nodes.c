@@ -377,7 +377,8 @@ pft_install(QueryDesc *queryDesc, Method method, bool typed)
 		tsc = pft_tsc_usable(method == METHOD_TSC || !IsParallelWorker());
 		if (method == METHOD_TSC && !tsc)
 		{
-			pft_stats_add(WITHOUT_TSC, 1);
+			/* Parallel workers do not count their leader's statement once more. */
+			pft_stats_add(WITHOUT_TSC, !IsParallelWorker());
 			return;
 		}
 	}

@@ -185,6 +185,7 @@ typedef struct ClockPair
 	uint64		tsc;
 	uint64		ns;				/* 0: the counter is not readable */
 	uint64		width;			/* ticks; the error of tsc is half of this */
+	uint64		coarse_ns;		/* a cheap clock with steps of some ms */
 } ClockPair;
 
 /* Measured properties of a clock. */

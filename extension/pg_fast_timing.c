@@ -264,6 +264,9 @@ pft_ExecutorFinish(QueryDesc *queryDesc)
 		end_run(run.query != NULL);
 	}
 	PG_END_TRY();
+	/* The unit can change after the last run, before a cursor is closed. */
+	if (query != NULL && query->method != METHOD_COUNT)
+		note_unit(query);
 	pft_finish(queryDesc, query);
 }
 

@@ -8,7 +8,8 @@
  * rate.  No statement waits for the worker.
  *
  * Only one process or thread writes a clock at any time: the state says which
- * one.  Readers need no lock, because they read one number.
+ * one.  For the clock of a thread, it can also be the owner of the mutex.  Readers
+ * need no lock, because they read one number.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -148,8 +149,9 @@ random_interval(const Ticker *self, pg_prng_state *random)
 /*
  * Starts in the middle of an interval, as if the ticks had always been running.
  * An observer arriving at random is more likely to land in a long interval, and
- * lands at a random point of it.  Otherwise the first tick would account for too
- * much or too little time on average, which matters for a short query.
+ * lands at a random point of it.  If the clock always started with a full interval,
+ * the first tick would add too much or too little time on average, which matters
+ * for a short query.
  */
 static void
 first_tick(Ticker *self, pg_prng_state *random)
@@ -191,7 +193,7 @@ tick(Ticker *self, uint64 now, pg_prng_state *random)
 	self->next_ns = now + random_interval(self, random);
 }
 
-/* Changes the state before a sleep.  If a backend that still saw the ticks needs them, this tries to take the state back. */
+/* Changes the state before a sleep.  A backend may have read TICKING just before.  Then this tries to take the state back. */
 static void
 park(TickerClock *clock)
 {
@@ -635,8 +637,10 @@ pft_ticker_note_loss(FastQuery *query, uint64 mark, double ns)
 	uint64		last_ns = Min(pft_ticks->last_ns, now);	/* a tick can come between these reads */
 	uint64		stopped_ns = pft_ticks->stopped_ns - (mark == MARK_BEFORE_TICKS ? stopped_before_ns : mark);
 
-	if (!running)
-		stopped_ns = query->tickless ? PG_UINT64_MAX : 0;
+	if (query->tickless)
+		stopped_ns = PG_UINT64_MAX;	/* a nested statement can have started ticks */
+	else if (!running)
+		stopped_ns = 0;
 	else if (was_stopped(pft_ticks, now))
 		stopped_ns += now - last_ns;
 	else if (overdue_ns(pft_ticks, now) > 0)

@@ -21,9 +21,9 @@
 #include "storage/bufmgr.h"
 
 /*
- * Timing may cost this share of the statement's time, and besides an amount: a
- * person who typed EXPLAIN wants exact times, and auto_explain times all statements
- * and prints only a few.  Tests build the extension without any budget.
+ * The budget is this share of the statement's time, and a fixed amount: a person
+ * who typed EXPLAIN wants exact times, and auto_explain times all statements and
+ * prints only a few.  Tests build the extension without any budget.
  */
 #define BUDGET_SHARE	0.005
 #ifdef ONLY_ESTIMATES
@@ -35,7 +35,7 @@
 /* Cost of the bookkeeping for a timed call, about that of a cheap clock. */
 #define BOOKKEEPING_NS	20
 
-/* A node asks for as many calls as it had, at least and at most for these.  Many nodes have only one or two calls. */
+/* A node asks for as many calls as it had, but for at least FIRST_CALLS and at most MOST_CALLS.  Many nodes have only one or two. */
 #define FIRST_CALLS		4
 #define MOST_CALLS		4096
 
@@ -234,8 +234,11 @@ add_ticks(FastInstr *fi, uint64 before_ns)
 	uint64		ns = pft_ticks->last_ns - before_ns;
 	double		period = fi->query->period_ns;
 
-	/* A nested statement has started ticks that this run did not have before. */
-	if (fi->query->tickless)
+	/*
+	 * A nested statement has started ticks that this run did not have before.  Or
+	 * another backend has just started the clock again, at an earlier time.
+	 */
+	if (fi->query->tickless || (int64) ns < 0)
 		return;
 	core_add_ns(&fi->core, ns);
 	fi->ticks++;

@@ -84,7 +84,7 @@ clock_gettime(clockid_t clock, struct timespec *now)
 	result = next(clock, now);
 	if (clock == CLOCK_MONOTONIC_RAW && getenv("RAW_BACK"))
 		now->tv_sec -= 3600 * ++raw_reads;
-	if (clock != CLOCK_MONOTONIC && clock != CLOCK_MONOTONIC_RAW)
+	if (clock != CLOCK_MONOTONIC && clock != CLOCK_MONOTONIC_RAW && clock != CLOCK_MONOTONIC_COARSE)
 		return result;
 	switched = is_switched();
 	if (raw_ppm && !switched && clock == CLOCK_MONOTONIC_RAW)

@@ -12,7 +12,8 @@ from servers import Server
 # statement then runs for 0.8 s, so that the clocks' difference exceeds the uncertainty of the rate.
 SWITCH = "/tmp/switch"
 SWITCHES = f"""CREATE FUNCTION switch() RETURNS void LANGUAGE plpgsql AS
-$$BEGIN COPY (SELECT 1) TO '{SWITCH}'; PERFORM pg_sleep(0.8); END$$"""
+$$BEGIN COPY (SELECT 1) TO '{SWITCH}'; PERFORM pg_sleep(0.8); END$$;
+CREATE FUNCTION touch(path text) RETURNS void LANGUAGE plpgsql AS $$BEGIN EXECUTE format('COPY (SELECT 1) TO %L', path); END$$"""
 
 
 def switch_file(installation):
@@ -31,6 +32,7 @@ def check(installation):
             (other_rate, {"RAW_PPM": "100000", "SWITCH": SWITCH}),
             (interrupted, {"RAW_LATE": "5", "SWITCH": SWITCH}),
             (jump, {"SWITCH": SWITCH}),
+            (jump_short, {"SWITCH": SWITCH}),
             (jump_between, {"SWITCH": SWITCH}),
             (jump_before, {"SWITCH": SWITCH}),
             (other_source, {}),
@@ -151,6 +153,12 @@ def jump(server):
     yield from noticed(server, "auto", TIMED_SWITCH, TIMED, "the counter stood still for 5 s")
 
 
+def jump_short(server):
+    """The counter stands still in a statement that takes less than a millisecond by the counter."""
+    short = f"SELECT touch('{SWITCH}.other'); EXPLAIN (ANALYZE) SELECT touch('{SWITCH}');"
+    yield from noticed(server, "auto", short, TIMED, "the counter stood still for 5 s in a short statement")
+
+
 def jump_between(server):
     """The machine slept between two statements: the rate is measured again, and no statement is marked."""
     said = server.psql(session("tsc", TIMED, INFO, "SELECT switch();", TIMED, TIMED, INFO, forced=False), notices=True)
@@ -184,6 +192,11 @@ def other_source(server):
     for method in METHODS:
         statement = "EXPLAIN (ANALYZE) SELECT sum(CASE WHEN i = 100000 THEN switch_source('system') END) FROM t;"
         said = server.psql(session(method, "SET timing_clock_source = tsc;", statement, TIMED, forced=False))
+        closed = "SET timing_clock_source = tsc; BEGIN; DECLARE c CURSOR FOR SELECT i FROM t; FETCH 50000 FROM c \\g /dev/null\nSET timing_clock_source = system; CLOSE c; COMMIT;"
+        logged = server.log.read_text()
+        server.psql(session(method, closed))
+        if "because a clock jumped" not in server.log.read_text()[len(logged) :]:
+            yield f"{method}: another clock source before a cursor is closed: no mark in the log"
         if said.count("because a clock jumped") < 2 or "because a clock jumped" in said.rpartition("Execution Time")[0].rpartition("Execution Time")[2]:
             yield f"{method}: another clock source: {said}"
 
