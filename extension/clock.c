@@ -6,9 +6,9 @@
  *
  * The rate of the counter is measured against the kernel's raw clock, from an
  * anchor: an earlier pair of readings.  With shared_preload_libraries, the
- * anchor is the server's start, and all processes share one rate.  Otherwise it
- * is the moment at which this process loaded the library, and the first
- * statement waits until 3 ms have passed since then.
+ * anchor is the server's start, and all processes share it and the rate.
+ * Otherwise it is the moment at which this process loaded the library, and the
+ * first statement waits until 3 ms have passed since then.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -26,7 +26,7 @@
 #include <cpuid.h>
 #endif
 
-#include "miscadmin.h"
+#include "storage/spin.h"
 
 /*
  * Linux removes a faulty TSC from the available clock sources.  On a virtual
@@ -45,14 +45,6 @@
 
 #define SYSFS			"/sys/devices/system/clocksource/clocksource0/"
 
-/* For platforms without a known counter.  This code is compiled there, but never runs. */
-#ifndef CLOCK_MONOTONIC_RAW
-#define CLOCK_MONOTONIC_RAW CLOCK_MONOTONIC
-#endif
-#ifndef CLOCK_MONOTONIC_COARSE
-#define CLOCK_MONOTONIC_COARSE CLOCK_MONOTONIC
-#endif
-
 /*
  * The kernel's decision and the rate can change, so they are checked again after
  * this time, and an imprecise rate earlier.
@@ -69,25 +61,23 @@
 #define CHECK_NS		200000
 
 /*
- * The largest difference between the two clocks, and the largest change of their
- * rate, beyond the errors of the readings.  The clocks of old hardware move in
- * steps of up to 300 ns.
+ * The largest difference between the two clocks, beyond the errors of the
+ * readings.  The clocks of old hardware move in steps of up to 300 ns.
  */
 #define MAX_PPM			1000.0
-#define MAX_DRIFT_PPM	100.0
 #define MAX_STEP_NS		1000.0
 
 /*
  * Runs that end within this time after a pair of readings are not compared exactly:
  * that would take longer than a FETCH of one row.  The coarse clock is enough to
- * notice a counter that stood still.  It moves in steps of 1 to 10 ms.
+ * notice a counter that stood still.
  */
 #define COMPARE_NS		1000000.0
 #define COARSE_NS		20000000
 
-/* 33 reads take 1 us, or 0.1 ms with the slowest clocks.  With these, one round is enough. */
-#define PAIRS			16
-#define ROUNDS			5
+/* 17 reads take 0.5 us, or 0.05 ms with the slowest clocks.  With these, two rounds are enough. */
+#define PAIRS			8
+#define ROUNDS			10
 #define SLOW_ROUND_NS	20000
 
 /* The narrowest of these pairs of readings was not interrupted. */
@@ -102,17 +92,16 @@ const char *pft_tsc_reason = "not checked yet";
 /* What all processes know about the counter. */
 typedef struct SharedClock
 {
-	ClockPair	anchor;			/* read when the server started */
+	slock_t		lock;			/* of the anchor */
+	ClockPair	anchor;			/* ns is 0: there is none */
 	volatile double khz;		/* 0: unknown */
 	volatile double ppm;		/* bound of its error */
 	volatile uint64 checked_ns; /* last check of the rate, by the raw clock */
-	volatile bool refused;		/* the counter was wrong */
+	pg_atomic_uint32 refused;	/* 1: the counter was wrong */
 } SharedClock;
 
 static SharedClock of_process;	/* without shared memory */
 static SharedClock *shared = &of_process;
-static ClockPair anchor;		/* of this process */
-static pid_t anchored_by = 0;
 static bool checked = false;
 static uint64 checked_at;
 
@@ -135,7 +124,7 @@ pft_clock_measure(ClockKind kind)
 	if (!pft_clocks[kind].stale)
 		return;
 	first = clock_ordered(kind);
-	for (int round = 0; round == 0 || (round < ROUNDS && ns_since(kind, first) < SLOW_ROUND_NS); round++)
+	for (int round = 0; round < 2 || (round < ROUNDS && ns_since(kind, first) < SLOW_ROUND_NS); round++)
 	{
 		uint64		start = clock_ordered(kind);
 		uint64		end = start;
@@ -190,7 +179,7 @@ distrust_reason(void)
 #endif
 	if (!HAVE_TSC)
 		return "pg_fast_timing supports no counter on this platform";
-	if (shared->refused)
+	if (pg_atomic_read_u32(&shared->refused) != 0)
 		return "it differed from the kernel's clock";
 	return kernel_trusts() ? NULL : KERNEL_SAYS;
 }
@@ -203,13 +192,11 @@ ClockPair
 pft_read_pair(void)
 {
 	ClockPair	pair;
-	struct timespec now;
 
 	pair.tsc = tsc_now();
-	clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+	pair.ns = ns_of(CLOCK_MONOTONIC_RAW);
 	pair.width = tsc_ordered() - pair.tsc;
 	pair.tsc += pair.width / 2;
-	pair.ns = (uint64) now.tv_sec * 1000000000 + now.tv_nsec;
 	return pair;
 }
 
@@ -255,18 +242,19 @@ set_rate(double khz, double ppm)
 	pft_clocks[KIND_TSC].ns_per_tick = 1e6 / khz;
 }
 
-/* Waits until `ns` have passed since the anchor.  A signal can end a sleep early, so it sleeps again. */
-static void
-wait_since_anchor(int64 ns)
+/* Returns a pair of readings at least `ns` after another one.  A signal can end a sleep early, so it sleeps again. */
+static ClockPair
+pair_after(ClockPair start, int64 ns)
 {
 	for (int sleeps = 0; sleeps < 10; sleeps++)
 	{
-		int64		left = ns - (int64) (pft_read_pair().ns - anchor.ns);
+		int64		left = ns - (int64) (pft_read_pair().ns - start.ns);
 
 		if (left <= 0)
 			break;
 		pg_usleep(Min(left, ns) / 1000 + 1);
 	}
+	return narrowest_pair();
 }
 
 /* Returns the time after which a rate must be measured again. */
@@ -283,50 +271,39 @@ difference_ppm(double a, double b)
 }
 
 /*
- * Measures the rate since this process's anchor, or since now if the machine slept
- * or was migrated after the anchor.  The rate since the server's start is more
- * precise, but wrong if the machine slept since then or was migrated.  So it is
- * used only if the two agree.
+ * Measures the rate since the anchor.  If it differs from the rate now, the
+ * machine slept since then or was migrated.  Then the anchor is moved.
  */
 static bool
-measure_rate(bool may_wait)
+measure_rate(void)
 {
-	ClockPair	now = narrowest_pair();
-	int64		needed_ns = shared->anchor.ns != 0 ? CHECK_NS : CALIBRATION_NS;
-	double		here;
-	double		here_ppm;
-	double		since_start;
-	double		since_start_ppm;
+	ClockPair	anchor;
+	ClockPair	start = narrowest_pair();
+	ClockPair	end = pair_after(start, CHECK_NS);
+	double		now_ppm;
+	double		now_khz = khz_between(start, end, &now_ppm);
+	double		ppm;
+	double		khz;
 
-	here = khz_between(anchor, now, &here_ppm);
-	if (anchored_by != MyProcPid ||
-		(pft_tsc_khz != 0 && (here == 0 || difference_ppm(here, pft_tsc_khz) > MAX_DRIFT_PPM + here_ppm + pft_tsc_ppm)))
-		anchor = now;
-	anchored_by = MyProcPid;
-	if ((int64) (now.ns - anchor.ns) < needed_ns)
+	SpinLockAcquire(&shared->lock);
+	anchor = shared->anchor;
+	SpinLockRelease(&shared->lock);
+	khz = khz_between(anchor, end, &ppm);
+	if (anchor.ns == 0 || khz == 0 || difference_ppm(khz, now_khz) > ppm + now_ppm)
 	{
-		if (!may_wait)
-			return false;
-		wait_since_anchor(needed_ns);
-		now = narrowest_pair();
+		anchor = start;
+		SpinLockAcquire(&shared->lock);
+		shared->anchor = start;
+		SpinLockRelease(&shared->lock);
 	}
-	here = khz_between(anchor, now, &here_ppm);
-	if (here == 0 || here_ppm > MAX_PPM)
+	if ((int64) (end.ns - anchor.ns) < CALIBRATION_NS)
 	{
-		anchored_by = 0;		/* the next attempt starts again */
+		end = pair_after(anchor, CALIBRATION_NS);
+		khz = khz_between(anchor, end, &ppm);
+	}
+	if (khz == 0 || ppm > MAX_PPM)
 		return false;
-	}
-	set_rate(here, here_ppm);
-	since_start = khz_between(shared->anchor, now, &since_start_ppm);
-	if (shared->anchor.ns != 0 && since_start != 0 &&
-		difference_ppm(since_start, here) <= since_start_ppm + here_ppm)
-		set_rate(since_start, since_start_ppm);
-	else if (needed_ns < CALIBRATION_NS)
-	{
-		/* The machine slept or was migrated, so the processes need another anchor. */
-		shared->anchor.ns = 0;
-		return measure_rate(may_wait);
-	}
+	set_rate(khz, ppm);
 	return true;
 }
 
@@ -344,7 +321,7 @@ find_rate(bool may_wait)
 		set_rate(shared->khz, shared->ppm);
 		return true;
 	}
-	if (!measure_rate(may_wait))
+	if (!may_wait || !measure_rate())
 		return false;
 	shared->khz = pft_tsc_khz;
 	shared->ppm = pft_tsc_ppm;
@@ -356,20 +333,23 @@ find_rate(bool may_wait)
 void
 pft_clock_init(void)
 {
+	SpinLockInit(&shared->lock);
 	if (distrust_reason() == NULL)
-	{
-		anchor = narrowest_pair();
-		anchored_by = MyProcPid;
-	}
+		shared->anchor = narrowest_pair();
 }
 
 /* The postmaster's anchor becomes that of all processes. */
 void
 pft_clock_attach(void *memory, bool found)
 {
+	ClockPair	anchor = of_process.anchor;
+
 	shared = memory;
-	if (!found)
-		*shared = (SharedClock) {.anchor = anchor};
+	if (found)
+		return;
+	memset(shared, 0, sizeof(*shared));
+	SpinLockInit(&shared->lock);
+	shared->anchor = anchor;
 }
 
 /*
@@ -381,7 +361,7 @@ pft_tsc_usable(bool may_wait)
 {
 	uint64		now = system_now();
 
-	if (checked && now - checked_at < valid_ns(pft_tsc_ppm) && !(pft_tsc_reason == NULL && shared->refused))
+	if (checked && now - checked_at < valid_ns(pft_tsc_ppm) && !(pft_tsc_reason == NULL && pg_atomic_read_u32(&shared->refused) != 0))
 		return pft_tsc_reason == NULL;
 	pft_tsc_reason = distrust_reason();
 	checked = may_wait;
@@ -402,15 +382,6 @@ tsc_ns_since(ClockPair start)
 	return (double) (int64) (tsc_now() - start.tsc) * pft_clocks[KIND_TSC].ns_per_tick;
 }
 
-static uint64
-coarse_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return (uint64) now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* Returns a pair of readings for pft_clocks_agree(). */
 ClockPair
 pft_recent_pair(void)
@@ -421,7 +392,7 @@ pft_recent_pair(void)
 	if (recent.ns == 0 || age_ns < 0 || age_ns > COMPARE_NS)
 	{
 		recent = pft_read_pair();
-		recent.coarse_ns = coarse_now();
+		recent.coarse_ns = ns_of(CLOCK_MONOTONIC_COARSE);
 	}
 	return recent;
 }
@@ -439,7 +410,7 @@ pft_clocks_agree(ClockPair start)
 	double		by_kernel;
 	double		uncertain;
 
-	if (by_tsc >= 0 && by_tsc < COMPARE_NS && coarse_now() - start.coarse_ns < COARSE_NS)
+	if (by_tsc >= 0 && by_tsc < COMPARE_NS && ns_of(CLOCK_MONOTONIC_COARSE) - start.coarse_ns < COARSE_NS)
 		return true;
 	end = pft_read_pair();
 	by_tsc = (double) (int64) (end.tsc - start.tsc) * pft_clocks[KIND_TSC].ns_per_tick;
@@ -449,13 +420,12 @@ pft_clocks_agree(ClockPair start)
 
 	if (fabs(by_tsc - by_kernel) <= by_kernel * (MAX_PPM + pft_tsc_ppm) / 1e6 + MAX_STEP_NS + uncertain)
 		return true;
-	if (!shared->refused)
+	if (pg_atomic_exchange_u32(&shared->refused, 1) == 0)
 		ereport(LOG_SERVER_ONLY,
 				(errmsg("CPU time stamp counter is not used any more"),
 				 errdetail("A statement took %.3f ms by the counter, and %.3f ms by the kernel's clock.",
 						   by_tsc / 1e6, by_kernel / 1e6),
 				 errhidestmt(true), errhidecontext(true)));
-	shared->refused = true;
 	checked = false;
 	return false;
 }

@@ -54,8 +54,20 @@
 #endif
 
 /*
+ * Since 18 the server counts a read when it starts the read, and adds its time
+ * when it waits for the read.  These are the times that can change alone.
+ */
+#if PG_VERSION_NUM >= 180000
+#define IO_TIMES \
+	(pgBufferUsage.shared_blk_read_time.ticks + pgBufferUsage.shared_blk_write_time.ticks + \
+	 pgBufferUsage.local_blk_read_time.ticks + pgBufferUsage.local_blk_write_time.ticks)
+#else
+#define IO_TIMES				0
+#endif
+
+/*
  * Core's instrumentation of a plan node.  Its times are in seconds, or since 19
- * in the unit of instr_time.
+ * in the unit of instr_time, which can be the CPU's ticks.
  */
 #if PG_VERSION_NUM >= 190000
 typedef NodeInstrumentation CoreInstr;
@@ -66,6 +78,10 @@ typedef int64 CoreTime;
 #define CORE_TOTAL(c)			((c)->instr.total.ticks)
 #define CORE_STARTUP(c)			((c)->startup.ticks)
 #define CORE_COUNTER(c)			((c)->counter.ticks)
+#define CORE_FIRST_TUPLE(c)		((c)->counter)
+#define CORE_TIME_OF_NS(ns)		pg_ns_to_ticks((int64) (ns))
+#define CORE_NS_OF_TIME(time)	((double) pg_ticks_to_ns(time))
+#define SERVER_TIMES_BY_TSC		timing_tsc_enabled
 #else
 typedef Instrumentation CoreInstr;
 typedef WorkerInstrumentation CoreWorkers;
@@ -75,6 +91,10 @@ typedef double CoreTime;
 #define CORE_TOTAL(c)			((c)->total)
 #define CORE_STARTUP(c)			((c)->startup)
 #define CORE_COUNTER(c)			INSTR_TIME_GET_DOUBLE((c)->counter)
+#define CORE_FIRST_TUPLE(c)		CORE_COUNTER(c)
+#define CORE_TIME_OF_NS(ns)		((ns) / 1e9)
+#define CORE_NS_OF_TIME(time)	((time) * 1e9)
+#define SERVER_TIMES_BY_TSC		false
 #endif
 
 /* Adds time to the current loop.  Up to 15 an instr_time is a timespec. */
@@ -100,31 +120,7 @@ static inline void
 core_start_loop(CoreInstr *core)
 {
 	core->running = true;
-#if PG_VERSION_NUM >= 190000
-	core->firsttuple = core->counter;
-#else
-	core->firsttuple = INSTR_TIME_GET_DOUBLE(core->counter);
-#endif
-}
-
-static inline CoreTime
-core_time_of_ns(double ns)
-{
-#if PG_VERSION_NUM >= 190000
-	return ns < 0 ? -pg_ns_to_ticks((int64) -ns) : pg_ns_to_ticks((int64) ns);
-#else
-	return ns / 1e9;
-#endif
-}
-
-static inline double
-core_ns_of_time(CoreTime time)
-{
-#if PG_VERSION_NUM >= 190000
-	return time < 0 ? -(double) pg_ticks_to_ns(-time) : (double) pg_ticks_to_ns(time);
-#else
-	return time * 1e9;
-#endif
+	core->firsttuple = CORE_FIRST_TUPLE(core);
 }
 
 /* Returns the time of the finished loops and of the current loop. */
@@ -134,30 +130,55 @@ core_total_so_far(const CoreInstr *core)
 	return CORE_TOTAL(core) + CORE_COUNTER(core);
 }
 
-/* Returns whether instr_time counts the CPU's ticks. */
-static inline bool
-server_times_by_tsc(void)
+/* The counters of buffers and WAL at the start of a call. */
+typedef struct CoreUsage
 {
-#if PG_VERSION_NUM >= 190000
-	return timing_tsc_enabled;
-#else
-	return false;
-#endif
-}
+	uint64		sum;			/* of the counters */
+	BufferUsage buffers;
+	WalUsage	wal;
+} CoreUsage;
+
+/* Two counters are added at once: the first ten members of BufferUsage are int64. */
+typedef uint64 Pair __attribute__((vector_size(16), aligned(8), may_alias));
+
+StaticAssertDecl(offsetof(BufferUsage, temp_blks_written) == 9 * sizeof(int64),
+				 "BufferUsage begins with ten counters");
 
 /*
- * Since 18 the server counts a read when it starts the read, and adds its time
- * when it waits for the read.  Returns the times that can change alone.
+ * Returns the sum of the counters of buffers, or of all counters.  Core copies all
+ * counters before each call, and adds all differences after it.  But counters only
+ * grow, so if their sum is unchanged, no counter has changed.  Most calls then cost
+ * only this addition.  Times of reads and writes change only together with the
+ * counts, so they are not in the sum.  The exception is IO_TIMES.
  */
-static inline uint64
-io_times(void)
+static pg_attribute_always_inline uint64
+core_usage_sum(bool all)
 {
-#if PG_VERSION_NUM >= 180000
-	return pgBufferUsage.shared_blk_read_time.ticks + pgBufferUsage.shared_blk_write_time.ticks +
-		pgBufferUsage.local_blk_read_time.ticks + pgBufferUsage.local_blk_write_time.ticks;
-#else
-	return 0;
-#endif
+	const Pair *counts = (const Pair *) &pgBufferUsage;
+	Pair		two = (counts[0] + counts[1]) + (counts[2] + counts[3]) + counts[4];
+	uint64		sum = two[0] + two[1];
+
+	if (all)
+		sum += pgWalUsage.wal_records + pgWalUsage.wal_fpi + pgWalUsage.wal_bytes + IO_TIMES;
+	return sum;
+}
+
+static inline void
+core_usage_start(CoreUsage *start, uint64 sum)
+{
+	start->buffers = pgBufferUsage;
+	start->wal = pgWalUsage;
+	start->sum = sum;
+}
+
+/* Adds what the counters have grown since the start. */
+static inline void
+core_usage_add(CoreInstr *core, const CoreUsage *start)
+{
+	if (CORE_USAGE(core)->need_bufusage)
+		BufferUsageAccumDiff(&CORE_USAGE(core)->bufusage, &pgBufferUsage, &start->buffers);
+	if (CORE_USAGE(core)->need_walusage)
+		WalUsageAccumDiff(&CORE_USAGE(core)->walusage, &pgWalUsage, &start->wal);
 }
 
 #endif							/* PFT_COMPAT_H */

@@ -42,7 +42,7 @@ static double
 ticks_error_ns(const FastInstr *fi)
 {
 	const FastQuery *query = fi->query;
-	double		period = query->max_period_ns;
+	double		period = query->period_ns;
 	double		share = query->elapsed_ns > 0 ? Min(fi->short_ns / query->elapsed_ns, 1) : 0;
 	double		variance = fi->short_squares * (1 - share) + fi->variance;
 
@@ -50,27 +50,23 @@ ticks_error_ns(const FastInstr *fi)
 		query->lost_ns + query->tickless_ns;
 }
 
-/*
- * Adds the error of the time of parallel workers to an estimate, if not every call
- * was timed.  A worker that has no ticks reports a negative startup.
- */
+/* Adds the error of the time of parallel workers to an estimate, if not every call was timed. */
 static void
 add_workers(Estimate *estimate, const FastInstr *fi)
 {
 	const CoreWorkers *workers = fi->node->worker_instrument;
 	const FastQuery *query = fi->query;
-	double		period = query->max_period_ns;
+	double		period = query->period_ns;
 	double		variance = 0;
 
 	for (int n = 0; !query->workers_exact && n < workers->num_workers; n++)
 	{
-		double		ns = core_ns_of_time(CORE_TOTAL(&workers->instrument[n]));
+		double		ns = CORE_NS_OF_TIME(CORE_TOTAL(&workers->instrument[n]));
 
 		if (workers->instrument[n].nloops == 0)
 			continue;
 		variance += (ns + period) * period + query->tickless_ns * query->tickless_ns;
-		estimate->quality = Max(estimate->quality,
-								CORE_STARTUP(&workers->instrument[n]) < 0 ? TIME_NONE : TIME_ESTIMATED);
+		estimate->quality = Max(estimate->quality, fi->workers_untimed ? TIME_NONE : TIME_ESTIMATED);
 	}
 	estimate->error_ns = hypot(estimate->error_ns, STANDARD_ERRORS * sqrt(variance));
 }
@@ -125,7 +121,7 @@ outer_node(const FastQuery *query, int i)
 static void
 set_total(FastInstr *fi, CoreTime total, FastInstr *outer)
 {
-	double		change_ns = core_ns_of_time(total - CORE_TOTAL(&fi->core));
+	double		change_ns = CORE_NS_OF_TIME(total) - CORE_NS_OF_TIME(CORE_TOTAL(&fi->core));
 
 	CORE_TOTAL(&fi->core) = total;
 	fi->variance += change_ns * change_ns;
@@ -152,9 +148,9 @@ raise_to_children(const FastQuery *query, Bounds *bounds, int i)
 		InstrEndLoop(core);
 		if (quality == TIME_NONE)
 		{
-			/* The exact part alone would be misleading.  Only the startup can tell the leader of a worker. */
+			/* The exact part alone would be misleading.  A parallel worker tells its leader by a negative startup. */
 			CORE_TOTAL(core) = 0;
-			CORE_STARTUP(core) = IsParallelWorker() ? core_time_of_ns(-1) : 0;
+			CORE_STARTUP(core) = IsParallelWorker() ? -1 : 0;
 			own->fi = NULL;
 		}
 		else
@@ -181,7 +177,7 @@ limit_to_parent(const FastQuery *query, Bounds *bounds, int i)
 	if (own->outer >= 0)
 		own->high = bounds[own->outer].high;
 	else if (each->parent < 0 && each->node->worker_instrument == NULL && query->elapsed_ns > 0)
-		own->high = core_time_of_ns(query->elapsed_ns);
+		own->high = CORE_TIME_OF_NS(query->elapsed_ns);
 	if (core == NULL || (own->fi == NULL && pft_instr_of(each->node) != NULL))
 		return;
 	if (own->fi != NULL)
@@ -227,22 +223,32 @@ calls_without_wrapper(const PlanState *node)
 }
 
 /*
- * A parallel worker does not tell its leader which of its nodes are exact.  All of
- * them are if the calls of all workers together fit into the budget of one.
+ * Reads what parallel workers have reported.  They do not tell their leader which
+ * of their nodes are exact.  All of them are if the calls of all workers together
+ * fit into the budget of one.
  */
-static bool
-workers_are_exact(const FastQuery *query)
+static void
+read_workers(FastQuery *query)
 {
 	double		calls = 0;
 
 	for (int i = 0; i < query->node_count; i++)
 	{
-		const CoreWorkers *workers = query->nodes[i].node->worker_instrument;
+		CoreWorkers *workers = query->nodes[i].node->worker_instrument;
 
 		for (int n = 0; workers != NULL && n < workers->num_workers; n++)
-			calls += workers->instrument[n].ntuples + workers->instrument[n].nloops;
+		{
+			CoreInstr  *core = &workers->instrument[n];
+
+			calls += core->ntuples + core->nloops;
+			if (CORE_STARTUP(core) < 0 && query->nodes[i].fi != NULL)
+			{
+				query->nodes[i].fi->workers_untimed = true;
+				CORE_STARTUP(core) = 0;
+			}
+		}
 	}
-	return pft_fits_budget(query, calls);
+	query->workers_exact = pft_fits_budget(query, calls);
 }
 
 /* Describes the statement, for the functions that print it. */
@@ -327,7 +333,7 @@ pft_finish(QueryDesc *queryDesc, FastQuery *query)
 	memset(&pft_last, 0, sizeof(pft_last));
 	if (query == NULL)
 		return;
-	query->workers_exact = workers_are_exact(query);
+	read_workers(query);
 	make_consistent(query);
 	note_statement(query);
 	/* Before 18, EXPLAIN cannot mark estimates. */

@@ -98,10 +98,12 @@ explain_timing(const FastInstr *fi, ExplainState *es)
 		ExplainPropertyUInteger("Timing Samples", NULL, estimate.samples, es);
 		ExplainPropertyFloat("Timing Error", "ms", error_ms, 3, es);
 	}
-	else if (estimate.quality == TIME_ESTIMATED)
+	else if (estimate.quality == TIME_ESTIMATED && fi->later_calls > 0)
 		ExplainPropertyText("Timing",
 							psprintf("estimated from " UINT64_FORMAT " samples, +-%.3f ms", estimate.samples, error_ms),
 							es);
+	else if (estimate.quality == TIME_ESTIMATED)
+		ExplainPropertyText("Timing", psprintf("estimated by parallel workers, +-%.3f ms", error_ms), es);
 	else
 		ExplainPropertyText("Timing", texts[estimate.quality], es);
 }
@@ -129,7 +131,7 @@ explain_plan(PlannedStmt *plannedstmt, IntoClause *into, ExplainState *es,
 	if (es->analyze && es->timing && details_requested(es))
 		ExplainPropertyText("Fast Timing",
 							psprintf("method %s, %s, %.0f ticks per second",
-									 pft_method_names[last->method],
+									 pft_method_options[last->method].name,
 									 pft_tsc_usable(false) ?
 									 psprintf("TSC at %.3f MHz +- %.2f ppm", pft_tsc_khz / 1e3, pft_tsc_ppm) :
 									 psprintf("system clock (TSC: %s)", pft_tsc_reason),
@@ -215,7 +217,7 @@ explain_ExecutorEnd(QueryDesc *queryDesc)
 	char	   *text;
 
 	if (es != NULL && es->analyze && es->timing && queryDesc->sourceText == explained_text &&
-		pft_query_of(queryDesc->estate) != NULL && (text = pft_describe_last()) != NULL)
+		pft_query_of(queryDesc) != NULL && (text = pft_describe_last()) != NULL)
 		ExplainPropertyText("Fast Timing", text, es);
 	if (prev_ExecutorEnd)
 		prev_ExecutorEnd(queryDesc);

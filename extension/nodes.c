@@ -45,8 +45,7 @@ static Size pool_used = 0;
 static Size pool_ready = 0;		/* bytes that can be written */
 static PoolItem *pool_free = NULL;
 
-/* The last used query comes first. */
-static FastQuery *queries = NULL;
+static dlist_head queries = DLIST_STATIC_INIT(queries);
 
 /* Argument of the walk through a plan tree. */
 typedef struct Walk
@@ -111,23 +110,24 @@ pft_instr_of(const PlanState *node)
 	return pft_is_ours(node->instrument) ? (FastInstr *) node->instrument : NULL;
 }
 
-/* Returns our state of a query, or NULL.  A query that is found comes first from then on. */
+/* Returns our state of a query, or NULL.  It is searched only if the root of the plan does not have our instrumentation. */
 FastQuery *
-pft_query_of(const EState *estate)
+pft_query_of(const QueryDesc *queryDesc)
 {
-	FastQuery **link = &queries;
-	FastQuery  *query;
+	const FastInstr *root = queryDesc->planstate != NULL ? pft_instr_of(queryDesc->planstate) : NULL;
+	dlist_iter	each;
 
-	while (*link != NULL && (*link)->estate != estate)
-		link = &(*link)->next;
-	query = *link;
-	if (query != NULL && query != queries)
-	{
-		*link = query->next;
-		query->next = queries;
-		queries = query;
-	}
-	return query;
+	if (root != NULL)
+		return root->query;
+	if (queryDesc->estate->es_instrument != 0)
+		dlist_foreach(each, &queries)
+		{
+			FastQuery  *query = dlist_container(FastQuery, link, each.cur);
+
+			if (query->estate == queryDesc->estate)
+				return query;
+		}
+	return NULL;
 }
 
 /* Returns whether core times a node in the node's own code, once per call.  Ours would not be cheaper. */
@@ -212,12 +212,9 @@ static void
 release_query(void *released)
 {
 	FastQuery  *query = released;
-	FastQuery **link = &queries;
 	double		calls = 0;
 
-	while (*link != query)
-		link = &(*link)->next;
-	*link = query->next;
+	dlist_delete(&query->link);
 	for (int i = 0; i < query->node_count; i++)
 	{
 		FastInstr  *fi = query->nodes[i].fi;
@@ -242,13 +239,15 @@ create_query(QueryDesc *queryDesc, Method method)
 	query->estate = queryDesc->estate;
 	query->method = method;
 	store_tree(query, queryDesc);
-	query->next = queries;
-	queries = query;
+	dlist_push_head(&queries, &query->link);
 	query->release.func = release_query;
 	query->release.arg = query;
 	MemoryContextRegisterResetCallback(context, &query->release);
 	return query;
 }
+
+static ExecProcNodeMtd core_first_call = NULL;
+static ExecProcNodeMtd core_timed_call;
 
 static TupleTableSlot *
 unused_node(PlanState *node)
@@ -257,25 +256,26 @@ unused_node(PlanState *node)
 }
 
 /*
- * Returns the function that core puts into ExecProcNode for the first call.  It
- * is not exported, so we let core put it into a scratch node.
+ * Finds the functions that core puts into ExecProcNode for the first call of a
+ * node, and for later calls that it times.  They are not exported, so we let core
+ * put them into a scratch node.
  */
-static ExecProcNodeMtd
-core_first_call(void)
+static void
+find_core_calls(void)
 {
-	static ExecProcNodeMtd first_call = NULL;
+	CoreInstr	instrument = {0};
+	PlanState	scratch = {.instrument = &instrument};
 
-	if (first_call == NULL)
-	{
-		PlanState	scratch = {0};
-
-		ExecSetExecProcNode(&scratch, unused_node);
-		first_call = scratch.ExecProcNode;
-	}
-	return first_call;
+	ExecSetExecProcNode(&scratch, unused_node);
+	core_first_call = scratch.ExecProcNode;
+	core_first_call(&scratch);
+	core_timed_call = scratch.ExecProcNode;
 }
 
-/* A node's first call.  It asks for exact calls.  The stack depth depends on the node, so one check is enough. */
+/*
+ * A node's first call.  It asks for exact calls.  The stack depth depends on the
+ * node, so one check is enough.
+ */
 static TupleTableSlot *
 first_call(PlanState *node)
 {
@@ -283,9 +283,11 @@ first_call(PlanState *node)
 
 	check_stack_depth();
 	if (fi == NULL)
-		node->ExecProcNode = core_first_call();
+		node->ExecProcNode = core_first_call;
 	else
 	{
+		if (fi->query->reinstall)
+			pft_reinstall(fi->query);
 		if (fi->phase == PHASE_EXACT && fi->granted == 0)
 			pft_request_calls(fi);
 		node->ExecProcNode = fi->entry != NULL ? fi->entry : fi->wrapper;
@@ -296,23 +298,23 @@ first_call(PlanState *node)
 /*
  * A call of a Gather node.  Its first call in a loop starts parallel workers,
  * which do not report a ticker that stops, so the leader uses the ticker, too.
- * Core then initializes parallel hash joins again, with its own timing, so ours
- * must be installed again.
+ * Core then initializes parallel hash joins again, with its own timing.  Ours is
+ * installed again in the first call of a node below them.
  */
 static TupleTableSlot *
 gather_call(PlanState *node)
 {
 	FastInstr  *fi = pft_instr_of(node);
-	bool		first = fi != NULL && !fi->core.running;
-	FastQuery  *query = first ? fi->query : NULL;
-	TupleTableSlot *slot;
 
-	if (first && query->method == METHOD_AUTO)
-		query->parallel = pft_ticker_start();
-	slot = fi != NULL ? fi->wrapper(node) : core_first_call() (node);
-	if (first)
-		pft_reinstall(query);
-	return slot;
+	if (fi == NULL)
+		return core_first_call(node);
+	if (!fi->core.running)
+	{
+		fi->query->reinstall = true;
+		if (fi->query->method == METHOD_AUTO)
+			fi->query->parallel = pft_ticker_start();
+	}
+	return fi->wrapper(node);
 }
 
 /*
@@ -328,8 +330,8 @@ install_node(FastQuery *query, TreeNode *each)
 	PlanState  *node = each->node;
 	FastInstr  *fi = each->fi;
 
-	if (node->instrument == NULL || node->async_capable || node->ExecProcNode != core_first_call() ||
-		pft_returns_all_at_once(node) ||
+	if (node->instrument == NULL || node->async_capable || pft_returns_all_at_once(node) ||
+		(node->ExecProcNode != core_first_call && (fi == NULL || node->ExecProcNode != core_timed_call)) ||
 		CORE_USAGE(node->instrument)->need_timer != (query->method != METHOD_COUNT))
 		return;
 	if (fi == NULL)
@@ -359,6 +361,7 @@ install_node(FastQuery *query, TreeNode *each)
 void
 pft_reinstall(FastQuery *query)
 {
+	query->reinstall = false;
 	for (int i = 0; i < query->node_count; i++)
 		install_node(query, &query->nodes[i]);
 }
@@ -382,10 +385,12 @@ pft_install(QueryDesc *queryDesc, Method method, bool typed)
 			return;
 		}
 	}
+	if (core_first_call == NULL)
+		find_core_calls();
 	query = create_query(queryDesc, wants_timer ? method : METHOD_COUNT);
 	query->typed = typed;
 	query->clock = tsc ? KIND_TSC : KIND_SYSTEM;
-	query->server_tsc = server_times_by_tsc();
+	query->server_tsc = SERVER_TIMES_BY_TSC;
 	pft_ticker_note_period(query);
 	if (wants_timer)
 		pft_clock_measure(query->clock);

@@ -12,7 +12,9 @@
 
 #include "compat.h"
 
+#include "lib/ilist.h"
 #include "port/atomics.h"
+#include "utils/guc.h"
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
@@ -62,8 +64,6 @@ typedef enum Phase
 	PHASE_UNTIMED				/* not at all */
 } Phase;
 
-#define NO_TICK			PG_UINT64_MAX
-
 typedef struct FastQuery FastQuery;
 typedef struct FastInstr FastInstr;
 
@@ -79,14 +79,13 @@ struct FastInstr
 	int32		left;			/* exact calls until the next request for budget */
 	uint64		granted;		/* exact calls that the budget has allowed */
 	uint64		later_calls;	/* calls after the exact ones */
-	uint64		usage_sum;		/* sum of the counters in buffers_start and wal_start */
-	BufferUsage buffers_start;
-	WalUsage	wal_start;
+	CoreUsage	start;			/* not for each call: only if a counter had changed */
 	uint32		fraction;		/* part of a ns not yet added, in units of 2^-32 */
 	uint64		ticks;			/* that fell into calls */
 	double		short_ns;		/* time by ticks of calls shorter than two periods */
 	double		short_squares;	/* its squares, per call */
 	double		variance;		/* of the other time, in ns^2 */
+	bool		workers_untimed;	/* a parallel worker had no ticks */
 };
 
 /* A node of a query's plan. */
@@ -101,7 +100,7 @@ typedef struct TreeNode
 /* A query with our instrumentation. */
 struct FastQuery
 {
-	FastQuery  *next;
+	dlist_node	link;
 	const EState *estate;
 	MemoryContext context;
 	MemoryContextCallback release;
@@ -114,6 +113,7 @@ struct FastQuery
 	bool		jumped;			/* a clock jumped, or the server changed its clock */
 	bool		parallel;		/* workers were started whose times can be estimates */
 	bool		workers_exact;	/* their calls fit into the budget */
+	bool		reinstall;		/* core has initialized nodes again */
 
 	/* the budget */
 	bool		typed;			/* a person has typed EXPLAIN */
@@ -122,12 +122,12 @@ struct FastQuery
 	double		elapsed_ns;		/* time of all finished runs; negative: unknown */
 	double		known_ns;		/* the same and the current run until the last
 								 * request for budget */
-	uint64		refused_tick;	/* no request succeeds before the next tick */
+	uint64		refused_ns;		/* no request succeeds before the coarse clock moves */
 
 	/* the ticks */
 	int			sampled;		/* number of nodes that are not exact */
-	double		period_ns;		/* mean time between ticks in this run */
-	double		max_period_ns;	/* the same in the run with the rarest ticks */
+	double		period_ns;		/* mean time between ticks, in the run with the
+								 * rarest ones */
 	double		lost_ns;		/* time not attributed because the last tick was
 								 * overdue when the run ended */
 	double		tickless_ns;	/* time without a ticker, or while it was stopped */
@@ -210,8 +210,8 @@ extern int	pft_method;
 extern int	pft_ticker;
 extern int	pft_sample_rate;
 extern bool pft_log_estimates;
-extern const char *const pft_method_names[];
-extern const char *const pft_ticker_names[];
+extern const struct config_enum_entry pft_method_options[];	/* in the order of Method */
+extern const struct config_enum_entry pft_ticker_options[];
 
 /* clock.c */
 extern ClockFacts pft_clocks[2];
@@ -233,7 +233,7 @@ extern bool pft_clocks_agree(ClockPair start);
 extern char *pft_pool;
 extern FastInstr *pft_instr_of(const PlanState *node);
 extern bool pft_returns_all_at_once(const PlanState *node);
-extern FastQuery *pft_query_of(const EState *estate);
+extern FastQuery *pft_query_of(const QueryDesc *queryDesc);
 extern void pft_install(QueryDesc *queryDesc, Method method, bool typed);
 extern void pft_reinstall(FastQuery *query);
 
@@ -319,13 +319,29 @@ tsc_ordered(void)
 	return tsc_now();
 }
 
+/* For platforms without a known counter.  This code is compiled there, but never runs. */
+#ifndef CLOCK_MONOTONIC_RAW
+#define CLOCK_MONOTONIC_RAW CLOCK_MONOTONIC
+#endif
+
+/* A cheap clock that moves in steps of 1 to 10 ms. */
+#ifndef CLOCK_MONOTONIC_COARSE
+#define CLOCK_MONOTONIC_COARSE CLOCK_MONOTONIC
+#endif
+
 static pg_attribute_always_inline uint64
-system_now(void)
+ns_of(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (uint64) now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static pg_attribute_always_inline uint64
+system_now(void)
+{
+	return ns_of(CLOCK_MONOTONIC);
 }
 
 static pg_attribute_always_inline uint64

@@ -17,7 +17,6 @@
 #include "fmgr.h"
 #include "nodes/parsenodes.h"
 #include "tcop/pquery.h"
-#include "utils/guc.h"
 #include "utils/portal.h"
 
 MODULE_MAGIC;
@@ -32,9 +31,9 @@ MODULE_MAGIC;
 #define INSTRUMENT_CALLS	(1 << 20)
 #define INSTRUMENT_TYPED	(1 << 21)
 
-static const struct config_enum_entry method_options[] = {
-	{"auto", METHOD_AUTO, false},
+const struct config_enum_entry pft_method_options[] = {
 	{"off", METHOD_OFF, false},
+	{"auto", METHOD_AUTO, false},
 	{"tsc", METHOD_TSC, false},
 	{NULL, 0, false}
 };
@@ -46,15 +45,12 @@ static const struct config_enum_entry count_calls_options[] = {
 	{NULL, 0, false}
 };
 
-static const struct config_enum_entry ticker_options[] = {
+const struct config_enum_entry pft_ticker_options[] = {
 	{"worker", TICKER_WORKER, false},
 	{"thread", TICKER_THREAD, false},
 	{"none", TICKER_NONE, false},
 	{NULL, 0, false}
 };
-
-const char *const pft_method_names[] = {"off", "auto", "tsc"};
-const char *const pft_ticker_names[] = {"worker", "thread", "none"};
 
 int			pft_method = METHOD_AUTO;
 static int	count_calls = COUNT_NONE;
@@ -76,7 +72,7 @@ define_settings(void)
 	DefineCustomEnumVariable("pg_fast_timing.method",
 							 "Method that times plan nodes.",
 							 "\"auto\" is exact while that is cheap, and then estimates.  \"off\" leaves it to the server.  \"tsc\" times every call with the CPU's counter.",
-							 &pft_method, METHOD_AUTO, method_options,
+							 &pft_method, METHOD_AUTO, pft_method_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("pg_fast_timing.count_calls",
 							 "Selects the statements whose calls of plan nodes are counted.",
@@ -88,7 +84,7 @@ define_settings(void)
 							 "Selects who writes the ticking clock.",
 							 "\"worker\" is one background worker for all sessions, if the library is in shared_preload_libraries.  "
 							 "\"thread\" is a thread in each backend that needs it.",
-							 &pft_ticker, TICKER_WORKER, ticker_options,
+							 &pft_ticker, TICKER_WORKER, pft_ticker_options,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_fast_timing.sample_rate",
 							"Ticks per second of the ticking clock.",
@@ -163,9 +159,9 @@ typedef struct Run
 static void
 note_unit(FastQuery *query)
 {
-	if (query->server_tsc != server_times_by_tsc())
+	if (query->server_tsc != SERVER_TIMES_BY_TSC)
 		query->jumped = true;
-	query->server_tsc = server_times_by_tsc();
+	query->server_tsc = SERVER_TIMES_BY_TSC;
 }
 
 /* `query` is NULL if none of its nodes has our timing, or none can run. */
@@ -186,7 +182,6 @@ begin_run(FastQuery *query)
 	query->tickless = query->sampled > 0 && !pft_ticker_start();
 	run.mark = pft_ticker_mark();
 	pft_ticker_note_period(query);
-	query->refused_tick = NO_TICK;
 	note_unit(query);
 	if (query->clock == KIND_TSC)
 		run.start = pft_recent_pair();
@@ -225,7 +220,7 @@ note_run(const Run *run)
 static void
 pft_ExecutorRun(RUN_PARAMETERS)
 {
-	Run			run = begin_run(pft_query_of(queryDesc->estate));
+	Run			run = begin_run(pft_query_of(queryDesc));
 
 	PG_TRY();
 	{
@@ -247,7 +242,7 @@ pft_ExecutorRun(RUN_PARAMETERS)
 static void
 pft_ExecutorFinish(QueryDesc *queryDesc)
 {
-	FastQuery  *query = pft_query_of(queryDesc->estate);
+	FastQuery  *query = pft_query_of(queryDesc);
 	Run			run = begin_run(queryDesc->estate->es_auxmodifytables != NIL ? query : NULL);
 
 	PG_TRY();

@@ -145,7 +145,7 @@ add_session(Row *row)
 	TickerKind	ticker = pft_ticker_now(&ticker_reason);
 
 	pft_clock_measure(kind);
-	add_text(row, pft_method_names[pft_method]);
+	add_text(row, pft_method_options[pft_method].name);
 	add_text(row, usable ? "tsc" : "system");
 	add(row, Float8GetDatum(pft_clocks[kind].cost * pft_clocks[kind].ns_per_tick));
 	add_text(row, pft_tsc_reason);
@@ -154,7 +154,7 @@ add_session(Row *row)
 	row->nulls[row->length] = !usable;
 	add(row, Float8GetDatum(pft_tsc_ppm));
 	add(row, Int32GetDatum(1000000000 / pft_ticker_period_ns()));
-	add_text(row, pft_ticker_names[ticker]);
+	add_text(row, pft_ticker_options[ticker].name);
 	add_text(row, ticker_reason);
 	add(row, Int32GetDatum(pft_last.nodes));
 	add(row, Int32GetDatum(pft_last.estimated));

@@ -35,7 +35,6 @@
 #include "storage/latch.h"
 #include "storage/pmsignal.h"
 #include "storage/shmem.h"
-#include "utils/guc.h"
 #include "utils/wait_event.h"
 
 /* A tick takes 25 us on a virtual machine, so that this rate costs 2.5% of a core. */
@@ -71,11 +70,6 @@
 /* A wait for the latch has a resolution of 1 ms, so the worker sleeps.  It notices a signal after this time at the latest. */
 #define MAX_SLEEP_NS	10000000
 
-/* A session that needs ticks once in a minute keeps its thread.  Tests use a shorter time. */
-#ifndef TICKER_IDLE_NS
-#define TICKER_IDLE_NS	UINT64CONST(60000000000)
-#endif
-
 /* Time until the next attempt, if the thread could not be created.  An attempt can take 0.1 ms. */
 #define RETRY_NS		UINT64CONST(60000000000)
 
@@ -104,6 +98,7 @@ typedef struct TickerClock
 	};
 	pg_atomic_uint32 state;		/* TickerState */
 	pg_atomic_uint32 users;		/* backends that need ticks */
+	pg_atomic_uint32 failed;	/* 1: the log says that a thread could not be created */
 	Latch	   *volatile latch; /* wakes the worker; NULL: there is none */
 } TickerClock;
 
@@ -215,11 +210,12 @@ tick_or_park(TickerClock *clock, uint64 *until_ns)
 {
 	uint64		now = system_now();
 
-	if (pg_atomic_read_u32(&clock->users) > 0)
+	if (pg_atomic_read_u32(&clock->users) > 0 || *until_ns == 0)
 		*until_ns = now + LINGER_NS;
 	if (now >= *until_ns)
 	{
 		park(clock);
+		*until_ns = 0;
 		return now;
 	}
 	if (now >= clock->ticker.next_ns)
@@ -254,8 +250,6 @@ pft_ticker_attach(void *memory, bool found)
 	if (found)
 		return;
 	memset(shared, 0, sizeof(*shared));
-	pg_atomic_init_u32(&shared->state, PARKED);
-	pg_atomic_init_u32(&shared->users, 0);
 }
 
 /* Registers the worker, if the postmaster loads the library.  Called after the settings are defined. */
@@ -309,7 +303,6 @@ tick_or_sleep(uint64 *until_ns)
 	if (pg_atomic_read_u32(&shared->state) != TICKING)
 	{
 		WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH, -1, PG_WAIT_EXTENSION);
-		*until_ns = system_now() + LINGER_NS;
 		return;
 	}
 	next_ns = tick_or_park(shared, until_ns);
@@ -429,52 +422,29 @@ use_worker(void)
 static void
 wait_until(uint64 ns)
 {
-#if defined(__APPLE__)
-	uint64		now = system_now();
-	struct timespec left = {(ns - now) / 1000000000, (ns - now) % 1000000000};
-
-	if (now < ns)
-		pthread_cond_timedwait_relative_np(&changed, &mutex, &left);
-#else
 	struct timespec due = {ns / 1000000000, ns % 1000000000};
 
 	pthread_cond_timedwait(&changed, &mutex, &due);
-#endif
-}
-
-/* Waits until a query needs ticks.  Returns false if none does for a long time. */
-static bool
-wait_for_query(uint64 *until_ns)
-{
-	uint64		idle_ns = system_now() + TICKER_IDLE_NS;
-
-	while (pg_atomic_read_u32(&own.state) != TICKING)
-	{
-		if (system_now() >= idle_ns)
-			return false;
-		wait_until(idle_ns);
-	}
-	*until_ns = system_now() + LINGER_NS;
-	return true;
 }
 
 /* The thread's function.  It calls no server function that can fail or raise an error. */
 static void *
-tick_until_idle(void *unused)
+tick_or_wait(void *unused)
 {
-	uint64		until_ns = system_now() + LINGER_NS;
+	uint64		until_ns = 0;
 
 #if defined(__linux__)
 	prctl(PR_SET_NAME, THREAD_NAME);
-#elif defined(__APPLE__)
-	pthread_setname_np(THREAD_NAME);
 #endif
 	sleep_precisely();
 	pthread_mutex_lock(&mutex);
-	while (pg_atomic_read_u32(&own.state) == TICKING || wait_for_query(&until_ns))
-		wait_until(tick_or_park(&own, &until_ns));
-	has_thread = false;
-	pthread_mutex_unlock(&mutex);
+	for (;;)
+	{
+		if (pg_atomic_read_u32(&own.state) == TICKING)
+			wait_until(tick_or_park(&own, &until_ns));
+		else
+			pthread_cond_wait(&changed, &mutex);
+	}
 	return NULL;
 }
 
@@ -486,9 +456,7 @@ init_thread_state(void)
 
 	pthread_mutex_init(&mutex, NULL);
 	pthread_condattr_init(&attributes);
-#if !defined(__APPLE__)
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-#endif
 	pthread_cond_init(&changed, &attributes);
 	pthread_condattr_destroy(&attributes);
 	has_thread = false;
@@ -512,7 +480,7 @@ create_thread(void)
 	pthread_attr_setstacksize(&attributes, Max(64 * 1024, PTHREAD_STACK_MIN));
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&thread, &attributes, tick_until_idle, NULL);
+	error = pthread_create(&thread, &attributes, tick_or_wait, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attributes);
 	return error;
@@ -543,6 +511,21 @@ start_thread(uint64 period_ns)
 	return has_thread;
 }
 
+/* Logs once that the thread could not be created. */
+static void
+log_failure(void)
+{
+	TickerClock *clock = shared != NULL ? shared : &own;
+
+	if (pg_atomic_exchange_u32(&clock->failed, 1) != 0)
+		return;
+	errno = create_error;
+	ereport(LOG_SERVER_ONLY,
+			(errmsg("could not create thread for pg_fast_timing: %m"),
+			 errdetail("Plan nodes have no times after the budget of their statement is spent."),
+			 errhidestmt(true), errhidecontext(true)));
+}
+
 /* Starts to use the thread's clock.  Returns false if that is not possible. */
 static bool
 use_thread(void)
@@ -561,6 +544,7 @@ use_thread(void)
 	if ((pg_atomic_read_u32(&own.state) == TICKING && own.ticker.period_ns == period_ns) || start_thread(period_ns))
 		return true;
 	pg_atomic_write_u32(&own.users, 0);
+	log_failure();
 	return false;
 }
 
@@ -579,8 +563,7 @@ pft_ticker_period_ns(void)
 void
 pft_ticker_note_period(FastQuery *query)
 {
-	query->period_ns = (double) pft_ticker_period_ns();
-	query->max_period_ns = Max(query->max_period_ns, query->period_ns);
+	query->period_ns = Max(query->period_ns, (double) pft_ticker_period_ns());
 }
 
 /* Starts the ticks, if they are stopped.  Returns false if that fails. */

@@ -39,7 +39,7 @@
 #define FIRST_CALLS		4
 #define MOST_CALLS		4096
 
-/* Unordered reads are cheaper.  tests/extension/accuracy.py compares with ordered reads. */
+/* Unordered reads are cheaper.  tests/explain/bench compares them with ordered reads. */
 #ifdef ORDERED_TSC
 #define TSC_READ		tsc_ordered
 #else
@@ -54,12 +54,6 @@ typedef enum UsageKind
 	USAGE_ALL					/* buffers, WAL, and times of reads and writes */
 } UsageKind;
 
-/* Two counters are added at once: the first ten members of BufferUsage are int64. */
-typedef uint64 Pair __attribute__((vector_size(16), aligned(8), may_alias));
-
-StaticAssertDecl(offsetof(BufferUsage, temp_blks_written) == 9 * sizeof(int64),
-				 "BufferUsage begins with ten counters");
-
 static UsageKind
 usage_kind(const FastInstr *fi)
 {
@@ -70,52 +64,27 @@ usage_kind(const FastInstr *fi)
 	return PG_VERSION_NUM >= 180000 && track_io_timing ? USAGE_ALL : USAGE_BUFFERS;
 }
 
-/*
- * Returns the sum of the counters.  Core copies all counters before each call,
- * and adds all differences after it.  But counters only grow, so if their sum is
- * unchanged, no counter has changed.  Most calls then cost only this addition.
- * Times of reads and writes change only together with the counts, so they are
- * not in the sum.  The exception is io_times().
- */
-static pg_attribute_always_inline uint64
-usage_sum(UsageKind kind)
+static pg_noinline void
+usage_start(FastInstr *fi, uint64 sum)
 {
-	const Pair *counts = (const Pair *) &pgBufferUsage;
-	Pair		two = (counts[0] + counts[1]) + (counts[2] + counts[3]) + counts[4];
-	uint64		sum = two[0] + two[1];
-
-	if (kind == USAGE_ALL)
-		sum += pgWalUsage.wal_records + pgWalUsage.wal_fpi + pgWalUsage.wal_bytes + io_times();
-	return sum;
+	core_usage_start(&fi->start, sum);
 }
 
 static pg_noinline void
-usage_copy(FastInstr *fi, UsageKind kind, uint64 sum)
+usage_add(FastInstr *fi, uint64 sum)
 {
-	fi->buffers_start = pgBufferUsage;
-	if (kind == USAGE_ALL)
-		fi->wal_start = pgWalUsage;
-	fi->usage_sum = sum;
-}
-
-static pg_noinline void
-usage_add(FastInstr *fi, UsageKind kind, uint64 sum)
-{
-	if (CORE_USAGE(&fi->core)->need_bufusage)
-		BufferUsageAccumDiff(&CORE_USAGE(&fi->core)->bufusage, &pgBufferUsage, &fi->buffers_start);
-	if (CORE_USAGE(&fi->core)->need_walusage)
-		WalUsageAccumDiff(&CORE_USAGE(&fi->core)->walusage, &pgWalUsage, &fi->wal_start);
-	usage_copy(fi, kind, sum);
+	core_usage_add(&fi->core, &fi->start);
+	core_usage_start(&fi->start, sum);
 }
 
 /* Calls the function if a counter has changed. */
 static pg_attribute_always_inline void
-usage_check(FastInstr *fi, UsageKind kind, void (*changed) (FastInstr *, UsageKind, uint64))
+usage_check(FastInstr *fi, UsageKind kind, void (*changed) (FastInstr *, uint64))
 {
-	uint64		sum = kind == USAGE_NONE ? 0 : usage_sum(kind);
+	uint64		sum = kind == USAGE_NONE ? 0 : core_usage_sum(kind == USAGE_ALL);
 
-	if (kind != USAGE_NONE && unlikely(sum != fi->usage_sum))
-		changed(fi, kind, sum);
+	if (kind != USAGE_NONE && unlikely(sum != fi->start.sum))
+		changed(fi, sum);
 }
 
 /* Returns the calls of a node in this process. */
@@ -165,10 +134,12 @@ request_calls(FastInstr *fi)
 	{
 		if (query->spent_ns + cost > allowed_ns(query, query->known_ns))
 		{
-			/* The clock is read at most once per tick, because reading it for each of many nodes would cost more. */
-			if (query->refused_tick == pft_ticks->last_ns)
+			uint64		coarse_ns = ns_of(CLOCK_MONOTONIC_COARSE);
+
+			/* Reading a precise clock for each of many nodes can cost too much. */
+			if (query->refused_ns == coarse_ns)
 				return false;
-			query->refused_tick = pft_ticks->last_ns;
+			query->refused_ns = coarse_ns;
 			query->known_ns = Max(query->elapsed_ns, 0) + ns_since(query->clock, query->run_start);
 			if (query->spent_ns + cost > allowed_ns(query, query->known_ns))
 				return false;
@@ -298,7 +269,7 @@ exact_call(PlanState *node, UsageKind usage, ClockKind kind, bool ordered)
 		return timed_by_server(node);
 	if (unlikely(fi->phase != PHASE_EXACT))
 		return fi->wrapper(node);
-	usage_check(fi, usage, usage_copy);
+	usage_check(fi, usage, usage_start);
 	start = read_clock(kind, ordered);
 	slot = node->ExecProcNodeReal(node);
 	add_elapsed(fi, kind, read_clock(kind, ordered) - start);
@@ -319,7 +290,7 @@ later_call(PlanState *node, UsageKind usage, bool with_ticks)
 
 	if (unlikely(!pft_is_ours(fi)))
 		return timed_by_server(node);
-	usage_check(fi, usage, usage_copy);
+	usage_check(fi, usage, usage_start);
 	before_ns = with_ticks ? pft_ticks->last_ns : 0;
 	slot = node->ExecProcNodeReal(node);
 	if (with_ticks && unlikely(pft_ticks->last_ns != before_ns))

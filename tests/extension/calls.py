@@ -109,6 +109,22 @@ def parallel(server):
             yield f"{name}: a parallel count: {found} node calls, not {low} to {high}"
 
 
+def parallel_hash_join(server):
+    """In the leader, core installs its own timing in a parallel hash join within the first call of the Gather node, and can make all calls there."""
+    settings = "SET max_parallel_workers_per_gather = 1; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;"
+    join = "SELECT count(*) FROM many a JOIN many b USING (i)"
+    for statement, joins in ((join, 1), (f"{join} JOIN many c USING (i)", 2)):
+        plan = explained(server.psql(f"{HASH_JOIN} {settings} EXPLAIN (ANALYZE, FORMAT JSON) {statement}"))["Plan"]
+        if sum(node["Node Type"] == "Hash Join" and node["Parallel Aware"] for node, _ in nodes(plan)) != joins:
+            yield f"not a plan with {joins} parallel hash joins: {plan}"
+        for name, more, prefix in runs():
+            found = calls_of(server, f"{prefix} {statement}", settings + more)
+            # Each scan and each join returns all rows. Each of two processes finds the end of each node.
+            low = (2 * joins + 1) * ROWS
+            if not low < found < low + 40:
+                yield f"{name}: {joins} parallel hash joins: {found} node calls, not {low} to {low + 40}"
+
+
 def direct_modify(server):
     """postgres_fdw executes an UPDATE or DELETE on the remote server. The rows that it adds are not calls."""
     server.psql(
@@ -197,6 +213,7 @@ def scopes(installation):
                 yield f"{scope}: {(found, calls, statements)}, not {expected}"
             if scope == "server":
                 yield from parallel(server)
+                yield from parallel_hash_join(server)
                 yield from shared_subplan(server)
                 yield from resets(server)
 

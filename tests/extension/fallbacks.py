@@ -1,18 +1,21 @@
 """Tests of the session's choice of a ticking clock: the background worker, a thread if the worker does not tick, or none."""
 
+import json
 import os
+import re
 import signal
 import time
 from contextlib import ExitStack
 
-from extension import force_parallel
+from extension import HERE, force_parallel
+from extension.invariants import nodes
 from extension.survive import crashes
 from extension.ticker import (
-    INFO, LIBRARY, MANY, SETTINGS, SLOW, TABLES, THREADS, WORKER, expected, infos, only_estimates, plans, running, stopped, until_asleep, using,
+    INFO, LIBRARY, MANY, SETTINGS, SLEEP_MS, SLOW, TABLES, THREADS, WORKER, expected, infos, only_estimates, plans, running, stopped, until_asleep, using,
     worker, workers, wrong_times,
 )  # fmt: skip
 from outcome import until
-from servers import Server
+from servers import Server, build
 
 NO_TICKS = ("thread", "does not tick")
 
@@ -46,6 +49,16 @@ def stop_before(server):
         yield f"the fallback is as imprecise as the stopped worker: {infos(said)}"
     yield from until_asleep(server, "after it was stopped")
     yield from expected(server.psql(f"{using()} {MANY} {INFO}"), WORKER)
+
+
+def half_started(server):
+    """A session that is stopped while it writes the first tick stops no other session."""
+    yield from until_asleep(server, "before it is half started")
+    server.psql("CREATE FUNCTION half_start() RETURNS void LANGUAGE c AS 'other', 'other_half_start'; SELECT half_start()")
+    said = server.psql(f"{using()} SET statement_timeout = '20s'; {SLOW} {INFO} {THREADS}")
+    yield from wrong_times(said)
+    if "threads|2" not in said or not 0 < infos(said)[0]["last_error_ms"] < SLEEP_MS / 10:
+        yield f"a worker that is half started: {said}"
 
 
 def terminated(server):
@@ -92,7 +105,9 @@ def other_tickers(server):
         yield f"ticker = none: {marks}"
     # A worker tells its leader that it has no ticks.
     every = f"SET max_parallel_workers_per_gather = 2; SET parallel_leader_participation = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;"
-    said = server.psql(f"{using('none')} {every} {MANY} {INFO}")
+    said = server.psql(f"{using('none')} {every} {MANY} {INFO} {MANY.replace('FORMAT JSON', 'VERBOSE')}")
+    if "Worker 1:  actual time=0.000..0.000" not in said:
+        yield f"parallel workers without ticks, for each worker: {said}"
     node = plans(said)[0]["Plan"]
     while "Plans" in node:
         node = node["Plans"][0]
@@ -100,6 +115,22 @@ def other_tickers(server):
     if node["Node Type"] != "Seq Scan" or node["Actual Loops"] != 2 or node["Actual Total Time"] != 0 or not marked:
         yield f"parallel workers without ticks: {said}"
 
+
+
+# A table is counted, then the statement sleeps, and then a set of 2000 rows is counted.
+GROWS = "SELECT (SELECT count(*) FROM many), (SELECT pg_sleep(1)), (SELECT count(*) FROM generate_series(1, 2000))"
+
+
+def budget_grows(installation):
+    """Without ticks, too, the budget grows while the statement runs, after a node was refused. auto_explain has only a small one at first."""
+    settings = SETTINGS | {"shared_preload_libraries": f"{LIBRARY},auto_explain", "auto_explain.log_min_duration": 500, "auto_explain.log_analyze": True, "auto_explain.log_format": "json"}
+    with Server(installation, settings) as server:
+        server.psql(TABLES)
+        server.psql(f"{using('none')} {GROWS} \\g /dev/null")
+        log = server.log.read_text()
+    times = {node["Node Type"]: node["Actual Total Time"] for node, _ in nodes(json.loads(re.search(r"^.*  plan:\n(\t\{.*?^\t\})", log, re.M | re.S)[1])["Plan"])}
+    if times.get("Seq Scan") != 0 or not times.get("Function Scan"):
+        yield f"a budget without ticks: {times}"
 
 
 def no_slot(installation):
@@ -137,6 +168,8 @@ def not_preloaded(installation):
 
 def check(installation):
     """Yields complaints."""
+    build(HERE / "other", installation)
+    yield from budget_grows(installation)
     with only_estimates(installation):
         yield from with_estimates(installation)
 
@@ -144,7 +177,7 @@ def check(installation):
 def with_estimates(installation):
     with Server(installation, SETTINGS) as server:
         server.psql(TABLES)
-        for scenario in (stop_during, stop_before, terminated, rates, other_tickers):
+        for scenario in (stop_during, stop_before, terminated, rates, other_tickers, half_started):
             yield from (f"{scenario.__name__}: {what}" for what in scenario(server))
         yield from crashes(server)
     for scenario in (no_slot, not_registered, not_preloaded):

@@ -37,7 +37,7 @@ def check(installation):
             (jump_before, {"SWITCH": SWITCH}),
             (other_source, {}),
         ):
-            preloaded = {"shared_preload_libraries": "pg_fast_timing"} if scenario is jump_before else {}
+            preloaded = {"shared_preload_libraries": "pg_fast_timing"} if scenario in (jump_before, no_thread) else {}
             with Server(installation, SETTINGS | preloaded, preload=[library], env=env) as server:
                 server.psql(f"{TABLES} {SWITCHES}")
                 try:
@@ -82,8 +82,8 @@ def denied(server):
 
 
 def no_thread(server):
-    """Without a thread, a node is exact until its budget is spent. Then it has calls and rows, but no time."""
-    many = "SET max_parallel_workers_per_gather = 0; EXPLAIN (ANALYZE, FORMAT JSON) SELECT count(*) FROM t a, generate_series(1, 20);"
+    """Without a thread, a node is exact until its budget is spent. Then it has calls and rows, but no time. The log says it once."""
+    many = "SET pg_fast_timing.ticker = thread; SET max_parallel_workers_per_gather = 0; EXPLAIN (ANALYZE, FORMAT JSON) SELECT count(*) FROM t a, generate_series(1, 20);"
     said = server.psql(session("auto", many, INFO, "EXPLAIN (ANALYZE) SELECT count(*) FROM generate_series(1, 1000);", INFO, forced=False), notices=True)
     plan = explained(first_plan(said))
     untimed = [node for node, _ in nodes(plan["Plan"]) if node["Actual Rows"] * node["Actual Loops"] >= 1_000_000 and node["Actual Total Time"] == 0]
@@ -92,6 +92,9 @@ def no_thread(server):
         yield f"without a thread: {said}"
     if "no time" in short or "none" in short:
         yield f"a short statement without a thread: {said}"
+    server.psql(session("auto", many, forced=False))
+    if (log := server.log.read_text()).count("could not create thread for pg_fast_timing") != 1:
+        yield f"two sessions without a thread: {log}"
 
 
 def slow(server):

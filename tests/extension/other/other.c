@@ -22,10 +22,13 @@
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "fmgr.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
 #include "utils/guc.h"
 
 PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(other_calls);
+PG_FUNCTION_INFO_V1(other_half_start);
 void		_PG_init(void);
 
 static ExecutorStart_hook_type prev_ExecutorStart;
@@ -124,6 +127,26 @@ Datum
 other_calls(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_INT64(calls);
+}
+
+/* The state of the worker's clock, as ticker.c has it after the clock's own cache line, and the state STARTING. */
+#define CLOCK_SIZE		(PG_CACHE_LINE_SIZE + 3 * sizeof(uint32) + 4 + sizeof(void *))
+#define STARTING		1
+
+/* Leaves the worker's clock as a session does that is stopped while it writes the first tick. */
+Datum
+other_half_start(PG_FUNCTION_ARGS)
+{
+	bool		found;
+	char	   *clock;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	clock = ShmemInitStruct("pg_fast_timing ticker", CLOCK_SIZE, &found);
+	LWLockRelease(AddinShmemInitLock);
+	if (!found)
+		elog(ERROR, "pg_fast_timing is not preloaded");
+	*(volatile uint32 *) (clock + PG_CACHE_LINE_SIZE) = STARTING;
+	PG_RETURN_VOID();
 }
 
 void
