@@ -18,7 +18,6 @@
 
 #include "pft.h"
 
-#include <math.h>
 #if defined(__linux__)
 #include <sys/prctl.h>
 #endif
@@ -124,7 +123,7 @@ pft_clock_measure(ClockKind kind)
 	if (!pft_clocks[kind].stale)
 		return;
 	first = clock_ordered(kind);
-	for (int round = 0; round < 2 || (round < ROUNDS && ns_since(kind, first) < SLOW_ROUND_NS); round++)
+	for (int round = 0; round < 2 || (round < ROUNDS && ns_between(kind, first, clock_now(kind)) < SLOW_ROUND_NS); round++)
 	{
 		uint64		start = clock_ordered(kind);
 		uint64		end = start;
@@ -375,19 +374,12 @@ pft_tsc_usable(bool may_wait)
 	return pft_tsc_reason == NULL;
 }
 
-/* Returns the ns since a pair by the counter, negative if it went back. */
-static double
-tsc_ns_since(ClockPair start)
-{
-	return (double) (int64) (tsc_now() - start.tsc) * pft_clocks[KIND_TSC].ns_per_tick;
-}
-
-/* Returns a pair of readings for pft_clocks_agree(). */
+/* Returns a pair of readings for pft_clocks_agree().  `now` is a reading of the counter. */
 ClockPair
-pft_recent_pair(void)
+pft_recent_pair(uint64 now)
 {
 	static ClockPair recent;
-	double		age_ns = tsc_ns_since(recent);
+	double		age_ns = ns_between(KIND_TSC, recent.tsc, now);
 
 	if (recent.ns == 0 || age_ns < 0 || age_ns > COMPARE_NS)
 	{
@@ -398,22 +390,22 @@ pft_recent_pair(void)
 }
 
 /*
- * Compares the counter with the kernel's clock since `start`.  After a migration
+ * Compares the counter, which is `now`, with the kernel's clock since `start`.  After a migration
  * or a suspend of a virtual machine, the counter can have another rate, or it
  * may have stood still.  Then no process uses it any more.
  */
 bool
-pft_clocks_agree(ClockPair start)
+pft_clocks_agree(ClockPair start, uint64 now)
 {
 	ClockPair	end;
-	double		by_tsc = tsc_ns_since(start);
+	double		by_tsc = ns_between(KIND_TSC, start.tsc, now);
 	double		by_kernel;
 	double		uncertain;
 
 	if (by_tsc >= 0 && by_tsc < COMPARE_NS && ns_of(CLOCK_MONOTONIC_COARSE) - start.coarse_ns < COARSE_NS)
 		return true;
 	end = pft_read_pair();
-	by_tsc = (double) (int64) (end.tsc - start.tsc) * pft_clocks[KIND_TSC].ns_per_tick;
+	by_tsc = ns_between(KIND_TSC, start.tsc, end.tsc);
 	by_kernel = (double) (int64) (end.ns - start.ns);
 	/* An interruption during a reading makes it less precise. */
 	uncertain = (start.width + end.width) / 2.0 * pft_clocks[KIND_TSC].ns_per_tick;

@@ -11,10 +11,6 @@
 
 #include "pft.h"
 
-#include <math.h>
-
-#include "access/parallel.h"
-
 /* An interval of two standard errors contains the true value in 95% of cases. */
 #define STANDARD_ERRORS		2.0
 
@@ -317,7 +313,6 @@ void
 pft_finish(QueryDesc *queryDesc, FastQuery *query)
 {
 	double		calls = 0;
-	char	   *text;
 
 	pft_last.just_finished = false;
 	for (int i = 0; query != NULL && i < query->node_count; i++)
@@ -336,8 +331,4 @@ pft_finish(QueryDesc *queryDesc, FastQuery *query)
 	read_workers(query);
 	make_consistent(query);
 	note_statement(query);
-	/* Before 18, EXPLAIN cannot mark estimates. */
-	text = pft_describe_last();
-	if (text != NULL)
-		ereport(DEBUG1, (errmsg_internal("pg_fast_timing: %s", text)));
 }

@@ -17,8 +17,6 @@
 
 #include "pft.h"
 
-#include <math.h>
-
 #include "commands/defrem.h"
 #include "commands/explain.h"
 #if PG_VERSION_NUM >= 180000

@@ -13,7 +13,6 @@
 
 #include <sys/mman.h>
 
-#include "access/parallel.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"

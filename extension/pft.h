@@ -12,14 +12,16 @@
 
 #include "compat.h"
 
-#include "lib/ilist.h"
-#include "port/atomics.h"
-#include "utils/guc.h"
-
+#include <math.h>
+#include <time.h>
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
-#include <time.h>
+
+#include "access/parallel.h"
+#include "lib/ilist.h"
+#include "port/atomics.h"
+#include "utils/guc.h"
 
 #define PFT_VERSION		"1.1"
 
@@ -225,8 +227,8 @@ extern double pft_tsc_ppm;		/* bound of its error */
 extern const char *pft_tsc_reason;	/* why it is not used; NULL: it is */
 extern bool pft_tsc_usable(bool may_wait);
 extern ClockPair pft_read_pair(void);
-extern ClockPair pft_recent_pair(void);
-extern bool pft_clocks_agree(ClockPair start);
+extern ClockPair pft_recent_pair(uint64 now);
+extern bool pft_clocks_agree(ClockPair start, uint64 now);
 
 /* nodes.c */
 #define PFT_POOL_SIZE	(UINT64CONST(1) << 26)
@@ -350,13 +352,18 @@ clock_ordered(ClockKind kind)
 	return kind == KIND_TSC ? tsc_ordered() : system_now();
 }
 
-/* Returns the ns since `start` by a clock.  A counter that went back gives 0. */
-static inline double
-ns_since(ClockKind kind, uint64 start)
+/* For times between which more than a call lies. */
+static pg_attribute_always_inline uint64
+clock_now(ClockKind kind)
 {
-	int64		ticks = (int64) (clock_ordered(kind) - start);
+	return kind == KIND_TSC ? tsc_now() : system_now();
+}
 
-	return Max(ticks, 0) * pft_clocks[kind].ns_per_tick;
+/* Returns the ns between two readings of a clock, negative if it went back. */
+static inline double
+ns_between(ClockKind kind, uint64 start, uint64 end)
+{
+	return (double) (int64) (end - start) * pft_clocks[kind].ns_per_tick;
 }
 
 #endif							/* PFT_H */

@@ -11,13 +11,8 @@
 
 #include "pft.h"
 
-#include <math.h>
-
-#include "access/parallel.h"
-#include "fmgr.h"
 #include "nodes/parsenodes.h"
 #include "tcop/pquery.h"
-#include "utils/portal.h"
 
 MODULE_MAGIC;
 
@@ -55,7 +50,7 @@ const struct config_enum_entry pft_ticker_options[] = {
 int			pft_method = METHOD_AUTO;
 static int	count_calls = COUNT_NONE;
 int			pft_ticker = TICKER_WORKER;
-int			pft_sample_rate = 0;
+int			pft_sample_rate = 1000;	/* a tick takes 25 us on a virtual machine */
 bool		pft_log_estimates = false;
 
 /* nesting depth of ExecutorRun and ExecutorFinish calls: of all queries, and of those that we time or count */
@@ -88,8 +83,8 @@ define_settings(void)
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_fast_timing.sample_rate",
 							"Ticks per second of the ticking clock.",
-							"0 selects the default rate.",
-							&pft_sample_rate, 0, 0, 10000,
+							NULL,
+							&pft_sample_rate, 1000, 1, 10000,
 							PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_fast_timing.log_estimates",
 							 "Logs one line before each plan of auto_explain whose times are estimates.",
@@ -183,9 +178,9 @@ begin_run(FastQuery *query)
 	run.mark = pft_ticker_mark();
 	pft_ticker_note_period(query);
 	note_unit(query);
+	query->run_start = clock_now(query->clock);
 	if (query->clock == KIND_TSC)
-		run.start = pft_recent_pair();
-	query->run_start = clock_ordered(query->clock);
+		run.start = pft_recent_pair(query->run_start);
 	return run;
 }
 
@@ -203,12 +198,15 @@ static void
 note_run(const Run *run)
 {
 	FastQuery  *query = run->query;
-	double		ns = ns_since(query->clock, query->run_start);
+	uint64		end;
+	double		ns;
 
 	if (query->method == METHOD_COUNT)
 		return;
+	end = clock_now(query->clock);
+	ns = ns_between(query->clock, query->run_start, end);
 	note_unit(query);
-	if (query->clock == KIND_TSC && !pft_clocks_agree(run->start))
+	if (query->clock == KIND_TSC && !pft_clocks_agree(run->start, end))
 		query->jumped = true;
 	/* After a jump the duration is unknown, and so is the sum. */
 	query->elapsed_ns += query->jumped ? -INFINITY : ns;

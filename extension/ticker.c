@@ -34,11 +34,7 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/pmsignal.h"
-#include "storage/shmem.h"
 #include "utils/wait_event.h"
-
-/* A tick takes 25 us on a virtual machine, so that this rate costs 2.5% of a core. */
-#define DEFAULT_RATE	1000
 
 /*
  * Waking the worker or the thread takes 0.1 ms or more.  So it continues to tick
@@ -128,7 +124,7 @@ extern PGDLLEXPORT void pg_fast_timing_ticker(Datum unused);
 static uint64
 wanted_period_ns(void)
 {
-	return 1000000000 / (pft_sample_rate > 0 ? pft_sample_rate : DEFAULT_RATE);
+	return 1000000000 / pft_sample_rate;
 }
 
 /*
@@ -232,6 +228,22 @@ sleep_precisely(void)
 #endif
 }
 
+/* Also called after a fork: the child has no thread, and the mutex can be locked. */
+static void
+init_thread_state(void)
+{
+	pthread_condattr_t attributes;
+
+	pthread_mutex_init(&mutex, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	has_thread = false;
+	pg_atomic_init_u32(&own.state, PARKED);
+	pg_atomic_init_u32(&own.users, 0);
+}
+
 /*
  * The background worker
  */
@@ -252,12 +264,14 @@ pft_ticker_attach(void *memory, bool found)
 	memset(shared, 0, sizeof(*shared));
 }
 
-/* Registers the worker, if the postmaster loads the library.  Called after the settings are defined. */
+/* Registers the worker, if the postmaster loads the library.  Called once, after the settings are defined. */
 void
 pft_ticker_init(void)
 {
 	BackgroundWorker worker = {0};
 
+	init_thread_state();
+	pthread_atfork(NULL, NULL, init_thread_state);
 	if (!process_shared_preload_libraries_in_progress || pft_ticker != TICKER_WORKER)
 		return;
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
@@ -448,22 +462,6 @@ tick_or_wait(void *unused)
 	return NULL;
 }
 
-/* Also called after a fork: the child has no thread, and the mutex can be locked. */
-static void
-init_thread_state(void)
-{
-	pthread_condattr_t attributes;
-
-	pthread_mutex_init(&mutex, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&changed, &attributes);
-	pthread_condattr_destroy(&attributes);
-	has_thread = false;
-	pg_atomic_init_u32(&own.state, PARKED);
-	pg_atomic_init_u32(&own.users, 0);
-}
-
 /* Creates a thread that receives no signal of the server.  Returns 0 or an error number. */
 static int
 create_thread(void)
@@ -530,15 +528,8 @@ log_failure(void)
 static bool
 use_thread(void)
 {
-	static bool initialized = false;
 	uint64		period_ns = wanted_period_ns();
 
-	if (!initialized)
-	{
-		init_thread_state();
-		pthread_atfork(NULL, NULL, init_thread_state);
-		initialized = true;
-	}
 	/* After this, the thread does not park, or its state is already PARKED. */
 	pg_atomic_exchange_u32(&own.users, 1);
 	if ((pg_atomic_read_u32(&own.state) == TICKING && own.ticker.period_ns == period_ns) || start_thread(period_ns))

@@ -140,7 +140,7 @@ request_calls(FastInstr *fi)
 			if (query->refused_ns == coarse_ns)
 				return false;
 			query->refused_ns = coarse_ns;
-			query->known_ns = Max(query->elapsed_ns, 0) + ns_since(query->clock, query->run_start);
+			query->known_ns = Max(query->elapsed_ns, 0) + ns_between(query->clock, query->run_start, clock_now(query->clock));
 			if (query->spent_ns + cost > allowed_ns(query, query->known_ns))
 				return false;
 		}

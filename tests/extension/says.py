@@ -91,13 +91,6 @@ def in_explain_before_18(server):
             yield f"JSON: {said}"
 
 
-def at_debug(server):
-    for method, estimates in (("tsc", 0), ("auto", 1)):
-        output = server.psql(session(method, "SET client_min_messages = debug1", f"EXPLAIN (ANALYZE) {MANY}"), notices=True)
-        if output.count(f"DEBUG:  pg_fast_timing: times of {estimates} of 2 plan nodes are estimates;") != bool(estimates):
-            yield f"{method}: DEBUG1: {output}"
-
-
 def by_function(server):
     info = "SELECT row_to_json(i) FROM pg_fast_timing_info() i"
     said = json.loads(server.psql(session("auto", f"EXPLAIN (ANALYZE) {MANY}", info)).splitlines()[-1])
@@ -252,7 +245,7 @@ def check(installation):
     with Server(installation, SETTINGS) as server:
         server.psql("CREATE EXTENSION pg_fast_timing; CREATE TABLE many AS SELECT g AS i FROM generate_series(1, 2000000) g; CREATE INDEX ON many (i); VACUUM ANALYZE many")
         server.psql(f"CREATE FUNCTION nested() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN ({MANY}); END'")
-        tests = [at_debug, by_function, privileges, true_times, rewound, short_statements, fetched, rate_changes, in_parallel, parallel_times, io_times]
+        tests = [by_function, privileges, true_times, rewound, short_statements, fetched, rate_changes, in_parallel, parallel_times, io_times]
         tests.append(in_explain if installation.major >= 18 else in_explain_before_18)
         for test in tests:
             yield from test(server)
