@@ -25,8 +25,6 @@
 #include <cpuid.h>
 #endif
 
-#include "storage/spin.h"
-
 /*
  * Linux removes a faulty TSC from the available clock sources.  On a virtual
  * machine a good TSC is often available but not current, because the kernel
@@ -91,8 +89,8 @@ const char *pft_tsc_reason = "not checked yet";
 /* What all processes know about the counter. */
 typedef struct SharedClock
 {
-	slock_t		lock;			/* of the anchor */
-	ClockPair	anchor;			/* ns is 0: there is none */
+	ClockPair	anchor;			/* read when the server started; ns is 0: none */
+	volatile bool anchor_is_old;	/* the machine slept since then, or was migrated */
 	volatile double khz;		/* 0: unknown */
 	volatile double ppm;		/* bound of its error */
 	volatile uint64 checked_ns; /* last check of the rate, by the raw clock */
@@ -101,6 +99,7 @@ typedef struct SharedClock
 
 static SharedClock of_process;	/* without shared memory */
 static SharedClock *shared = &of_process;
+static ClockPair own_anchor;	/* of this process, instead of an old one */
 static bool checked = false;
 static uint64 checked_at;
 
@@ -271,29 +270,23 @@ difference_ppm(double a, double b)
 
 /*
  * Measures the rate since the anchor.  If it differs from the rate now, the
- * machine slept since then or was migrated.  Then the anchor is moved.
+ * machine slept since then or was migrated.  Then the process takes another anchor.
  */
 static bool
 measure_rate(void)
 {
-	ClockPair	anchor;
+	ClockPair	anchor = shared->anchor_is_old ? own_anchor : shared->anchor;
 	ClockPair	start = narrowest_pair();
 	ClockPair	end = pair_after(start, CHECK_NS);
 	double		now_ppm;
 	double		now_khz = khz_between(start, end, &now_ppm);
 	double		ppm;
-	double		khz;
+	double		khz = khz_between(anchor, end, &ppm);
 
-	SpinLockAcquire(&shared->lock);
-	anchor = shared->anchor;
-	SpinLockRelease(&shared->lock);
-	khz = khz_between(anchor, end, &ppm);
 	if (anchor.ns == 0 || khz == 0 || difference_ppm(khz, now_khz) > ppm + now_ppm)
 	{
-		anchor = start;
-		SpinLockAcquire(&shared->lock);
-		shared->anchor = start;
-		SpinLockRelease(&shared->lock);
+		shared->anchor_is_old = true;
+		anchor = own_anchor = start;
 	}
 	if ((int64) (end.ns - anchor.ns) < CALIBRATION_NS)
 	{
@@ -332,7 +325,6 @@ find_rate(bool may_wait)
 void
 pft_clock_init(void)
 {
-	SpinLockInit(&shared->lock);
 	if (distrust_reason() == NULL)
 		shared->anchor = narrowest_pair();
 }
@@ -341,14 +333,9 @@ pft_clock_init(void)
 void
 pft_clock_attach(void *memory, bool found)
 {
-	ClockPair	anchor = of_process.anchor;
-
 	shared = memory;
-	if (found)
-		return;
-	memset(shared, 0, sizeof(*shared));
-	SpinLockInit(&shared->lock);
-	shared->anchor = anchor;
+	if (!found)
+		*shared = of_process;
 }
 
 /*
@@ -390,9 +377,9 @@ pft_recent_pair(uint64 now)
 }
 
 /*
- * Compares the counter, which is `now`, with the kernel's clock since `start`.  After a migration
- * or a suspend of a virtual machine, the counter can have another rate, or it
- * may have stood still.  Then no process uses it any more.
+ * Compares the counter, which is `now`, with the kernel's clock since `start`.
+ * After a migration or a suspend of a virtual machine, the counter can have
+ * another rate, or it may have stood still.  Then no process uses it any more.
  */
 bool
 pft_clocks_agree(ClockPair start, uint64 now)
