@@ -76,18 +76,14 @@ impl Report {
         }
     }
 
-    /// Returns a report without facts, for the reason `why`.
+    /// Returns a report without facts, and without figures for the reason `why`.
     pub fn empty(origin: Origin, why: &str) -> Report {
         Report {
             schema_version: 1,
             version: env!("CARGO_PKG_VERSION").into(),
             origin,
-            host: HostFacts::unavailable(why),
             tsc: TscReport::unavailable(why),
             cpus: Cpus { skew_unavailable: Some(why.into()), ..Cpus::default() },
-            clocksource: Clocksource { current: Fact::unavailable(why), ..Clocksource::default() },
-            kernel: Fact::unavailable(why),
-            activity: Fact::unavailable(why),
             ..Report::default()
         }
     }

@@ -39,24 +39,6 @@ pub struct Ntp {
 }
 
 impl HostFacts {
-    /// Returns no facts, for the reason `why`.
-    pub fn unavailable(why: &str) -> HostFacts {
-        let text = || Fact::unavailable(why);
-        HostFacts {
-            name: text(),
-            kernel: text(),
-            architecture: text(),
-            cpu_model: text(),
-            virtualization: text(),
-            platform: text(),
-            cpu_flags: Fact::unavailable(why),
-            boot_parameters: Fact::unavailable(why),
-            suspends: Fact::unavailable(why),
-            ntp: Fact::unavailable(why),
-            uptime_seconds: Fact::unavailable(why),
-        }
-    }
-
     /// Returns the boot parameters about clocks, as far as they are known.
     pub fn parameters(&self) -> &[String] {
         self.boot_parameters.known().map_or(&[], Vec::as_slice)

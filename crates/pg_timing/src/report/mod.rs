@@ -52,7 +52,7 @@ pub enum Fact<T> {
 
 impl<T> Default for Fact<T> {
     fn default() -> Fact<T> {
-        Fact::unavailable("not in the report")
+        Fact::unavailable("not in the input")
     }
 }
 
