@@ -1,7 +1,7 @@
 //! The host check on this machine.
 
 use super::{assert_status_matches_verdict, json, pg_timing, run};
-use pg_timing::report::finding_id;
+use pg_timing::host::check::CHECKS;
 use std::time::Instant;
 
 #[test]
@@ -41,7 +41,7 @@ fn report_has_every_figure() {
     }
     assert!(report["clocksource"]["current"].is_string() && report["clocksource"]["available"].is_array());
     let findings = report["findings"].as_array().unwrap();
-    assert_eq!(findings.len(), finding_id::ALL.len());
+    assert_eq!(findings.len(), CHECKS.len());
     for finding in findings {
         for key in ["id", "severity", "summary", "evidence", "why", "fix"] {
             assert!(!finding[key].is_null(), "{key}: {finding}");
