@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::host::measure;
-use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use timing_clock::{Architecture, Clock, Features, SystemSyscall};
 
 impl Host {
@@ -99,10 +99,10 @@ impl Host {
             features.hypervisor = known("kern.vm_guest", |guest| guest != "none");
             return Fact::Known(features);
         }
-        let cpuid: CapturedCpuid = self.captured_json("cpuid").known().cloned().unwrap_or_default();
+        let cpuid = self.captured_json("cpuid").known().cloned().unwrap_or_default();
         match self.architecture().known().map(String::as_str) {
-            Some("aarch64") => Fact::Known(captured_features(Architecture::Aarch64, "", CapturedCpuid::default())),
-            _ => self.cpuinfo_field(&["flags"]).map(|flags| captured_features(Architecture::X86_64, &flags, cpuid)),
+            Some("aarch64") => Fact::Known(captured_features(Architecture::Aarch64, "", &Value::Null)),
+            _ => self.cpuinfo_field(&["flags"]).map(|flags| captured_features(Architecture::X86_64, &flags, &cpuid)),
         }
     }
 
@@ -211,22 +211,14 @@ pub fn parameters_about_clocks(line: &str) -> Vec<String> {
     words.map(String::from).collect()
 }
 
-/// Values from CPUID that /proc/cpuinfo does not contain. A captured tree has them in an extra file.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CapturedCpuid {
-    pub hypervisor_signature: Option<String>,
-    pub leaf_15_hz: Option<f64>,
-    pub leaf_16_hz: Option<f64>,
-    pub hypervisor_hz: Option<f64>,
-}
-
-impl CapturedCpuid {
-    pub fn of(features: &Features) -> CapturedCpuid {
-        let &Features { leaf_15_hz, leaf_16_hz, hypervisor_hz, .. } = features;
-        let hypervisor_signature = features.hypervisor_signature.clone();
-        CapturedCpuid { hypervisor_signature, leaf_15_hz, leaf_16_hz, hypervisor_hz }
-    }
+/// Returns values from CPUID that /proc/cpuinfo does not contain. A captured tree has them in an extra file.
+pub fn captured_cpuid(features: &Features) -> Value {
+    json!({
+        "hypervisor_signature": features.hypervisor_signature,
+        "leaf_15_hz": features.leaf_15_hz,
+        "leaf_16_hz": features.leaf_16_hz,
+        "hypervisor_hz": features.hypervisor_hz,
+    })
 }
 
 /// The CPU flags about the counter.
@@ -235,7 +227,7 @@ const COUNTER_FLAGS: &str =
 
 /// Returns the features that the flags of /proc/cpuinfo and the captured values of CPUID show. Linux sets `nonstop_tsc` and
 /// `constant_tsc` for CPUID's invariant bit.
-fn captured_features(architecture: Architecture, flags: &str, cpuid: CapturedCpuid) -> Features {
+fn captured_features(architecture: Architecture, flags: &str, cpuid: &Value) -> Features {
     let has = |name| flags.split_whitespace().any(|flag| flag == name);
     let mut features = Features::default();
     features.architecture = architecture;
@@ -243,10 +235,10 @@ fn captured_features(architecture: Architecture, flags: &str, cpuid: CapturedCpu
     features.invariant = has("nonstop_tsc") && has("constant_tsc");
     features.tsc_adjust = has("tsc_adjust");
     features.hypervisor = has("hypervisor");
-    features.hypervisor_signature = cpuid.hypervisor_signature;
-    features.leaf_15_hz = cpuid.leaf_15_hz;
-    features.leaf_16_hz = cpuid.leaf_16_hz;
-    features.hypervisor_hz = cpuid.hypervisor_hz;
+    features.hypervisor_signature = cpuid["hypervisor_signature"].as_str().map(String::from);
+    features.leaf_15_hz = cpuid["leaf_15_hz"].as_f64();
+    features.leaf_16_hz = cpuid["leaf_16_hz"].as_f64();
+    features.hypervisor_hz = cpuid["hypervisor_hz"].as_f64();
     features
 }
 
@@ -426,7 +418,7 @@ mod tests {
 
     #[test]
     fn flags_are_translated_to_features() {
-        let features = |flags| captured_features(Architecture::X86_64, flags, CapturedCpuid::default());
+        let features = |flags| captured_features(Architecture::X86_64, flags, &Value::Null);
         let guest = features("fpu rdtscp constant_tsc nonstop_tsc hypervisor");
         assert!(guest.rdtscp && guest.invariant && guest.hypervisor && !guest.tsc_adjust);
         assert!(!features("constant_tsc").invariant);
