@@ -85,10 +85,6 @@ impl<T> Fact<T> {
         }
     }
 
-    pub fn or_else(self, f: impl FnOnce() -> Fact<T>) -> Fact<T> {
-        if self.known().is_some() { self } else { f() }
-    }
-
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
         self.and_then(|value| Fact::Known(f(value)))
     }

@@ -90,8 +90,6 @@ const DELAY_LOOP_PPM: f64 = 50_000.0;
 /// Returns the claims of firmware, kernel and procfs.
 fn other_claims(host: &Host, report: &Report, log: &KernelLog, measured: Option<Hertz>) -> Vec<Claim> {
     let mut claims: Vec<Claim> = host.is_live().then(firmware_claim).flatten().into_iter().collect();
-    let sysctl = host.sysctl("machdep.tsc_freq").known().and_then(|hz| hz.parse().ok()).filter(|hz| *hz > 0.0);
-    claims.extend(sysctl.map(|hz| Claim::new(ClaimSource::Sysctl, Hertz(hz), Hertz(0.5))));
     // The log's tsc lines and the delay loop describe the TSC, and no other counter.
     if report.host.architecture.known().is_some_and(|name| name == "x86_64") {
         claims.extend(log.of(host).into_iter().flat_map(kernel_claims));
