@@ -32,7 +32,7 @@ pub fn list(host: &Host, measure: impl FnOnce() -> ClockReport) -> Result<Clocks
     let mut rows: Vec<ClocksourceRow> = current.iter().map(|name| row(name, ClocksourceState::Current)).collect();
     rows.extend(names.iter().map(|name| row(name, ClocksourceState::Available)));
     rows.extend(missing_tsc(host, &rows).map(|state| row("tsc", state)));
-    let captured = |measured: Measured| measured.clocks.into_iter().find(|clock| clock.name == SYSTEM);
+    let captured = |measured: Report| measured.clocks.into_iter().find(|clock| clock.name == SYSTEM);
     let measured = match host.is_live() {
         true => Some(measure()),
         false => host.captured_json("measured").get().ok().cloned().and_then(captured),

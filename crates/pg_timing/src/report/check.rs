@@ -1,7 +1,7 @@
-//! The report of a host check, and the measured figures in it. The serde names are the JSON contract.
+//! The report of a host check. The serde names are the JSON contract.
 
 use super::{
-    Activity, ClockReport, Clocksource, Cpus, Demoted, Drift, Fact, Finding, HostFacts, KernelReport, SYSTEM, Skew,
+    Activity, ClockReport, Clocksource, Cpus, Demoted, Drift, Fact, Finding, HostFacts, KernelReport, SYSTEM,
     TscReport, Verdict,
 };
 use crate::json::possible;
@@ -113,37 +113,5 @@ impl Report {
     /// Returns PostgreSQL's clock, if it has figures.
     pub fn system(&self) -> Option<&ClockReport> {
         self.clock(SYSTEM)
-    }
-}
-
-/// The measured figures of a run, without conclusions. A captured tree contains them.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Measured {
-    pub seconds: f64,
-    pub clocks: Vec<ClockReport>,
-    pub frequency_khz: Option<f64>,
-    pub uncertainty_ppm: Option<f64>,
-    pub permitted: Option<bool>,
-    pub skew: Vec<Skew>,
-    pub skew_unavailable: Option<String>,
-    pub activity: Option<Activity>,
-    pub drift: Vec<Drift>,
-}
-
-impl Measured {
-    /// Returns the measured figures of a report.
-    pub fn of(report: &Report) -> Measured {
-        Measured {
-            seconds: report.measured_seconds,
-            clocks: report.clocks.clone(),
-            frequency_khz: report.tsc.frequency_khz.known().copied(),
-            uncertainty_ppm: report.tsc.uncertainty_ppm,
-            permitted: report.tsc.permitted,
-            skew: report.cpus.skew.clone(),
-            skew_unavailable: report.cpus.skew_unavailable.clone(),
-            activity: report.activity.known().copied(),
-            drift: report.drift.clone(),
-        }
     }
 }

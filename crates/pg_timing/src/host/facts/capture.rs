@@ -172,9 +172,15 @@ fn files(host: &Host, log: &KernelLog, report: &Report) -> anyhow::Result<Vec<(S
         ("/var/log/dmesg".into(), log.map(|lines| lines.join("\n") + "\n")),
         (json_path("cpuid"), cpuid.map(json).transpose()?),
         (json_path("ntp"), ntp.map(json).transpose()?),
-        (json_path("measured"), Some(json(serde_json::to_string_pretty(&Measured::of(report)))?)),
+        (json_path("measured"), Some(json(serde_json::to_string_pretty(&figures(report)))?)),
     ];
     Ok(copied.chain(others).filter_map(|(path, text)| Some((path, text?))).collect())
+}
+
+/// Returns the measured figures, without the rest of the report, which can identify the host.
+fn figures(report: &Report) -> Report {
+    let Report { measured_seconds, clocks, tsc, cpus, activity, drift, .. } = report.clone();
+    Report { measured_seconds, clocks, tsc, cpus, activity, drift, ..Report::default() }
 }
 
 /// Returns the first CPU's block of /proc/cpuinfo, with the copied fields.

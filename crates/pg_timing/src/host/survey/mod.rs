@@ -84,26 +84,27 @@ pub fn system_clock(limit: Nanos, stop: &AtomicBool) -> ClockReport {
 /// Returns the report of a captured tree: its facts, and the figures that were measured when it was captured.
 pub fn captured(host: &Host, log: &KernelLog) -> Report {
     let mut report = facts(host, log, Origin::Captured);
-    let measured: Fact<Measured> = host.captured_json("measured");
+    let measured: Fact<Report> = host.captured_json("measured");
     let why = match &measured {
         Fact::Unavailable { unavailable } if host.has_captured_json("measured") => unavailable.clone(),
         _ => "not measured".into(),
     };
     let figures = measured.known().cloned().unwrap_or_default();
-    let rate = |(khz, ppm)| Rate::new(Hertz(khz * 1e3), Ppm(ppm), Nanos::from_secs(figures.seconds));
-    let rate = figures.frequency_khz.zip(figures.uncertainty_ppm).map(rate);
-    let permission = if figures.permitted == Some(false) { Err(Refused::Denied) } else { Ok(()) };
+    let rate = |(khz, ppm)| Rate::new(Hertz(khz * 1e3), Ppm(ppm), Nanos::from_secs(figures.measured_seconds));
+    let rate = figures.tsc.frequency_khz.known().copied().zip(figures.tsc.uncertainty_ppm).map(rate);
+    let permission = if figures.tsc.permitted == Some(false) { Err(Refused::Denied) } else { Ok(()) };
     report.tsc = counter::judge(host, &report, permission, &rate.ok_or(why.clone()), log);
-    report.tsc.permitted = figures.permitted;
+    report.tsc.permitted = figures.tsc.permitted;
     if rate.is_none() {
         report.tsc.usable = report.tsc.usable.filter(|_| !report.tsc.distrust.is_empty());
     }
-    report.measured_seconds = figures.seconds;
+    report.measured_seconds = figures.measured_seconds;
     report.clocks = figures.clocks;
-    report.activity = Fact::of(figures.activity, &why);
+    report.activity = Fact::of(figures.activity.known().copied(), &why);
     report.drift = figures.drift;
-    if !figures.skew.is_empty() {
-        report.cpus = Cpus { skew: figures.skew, skew_unavailable: figures.skew_unavailable, ..report.cpus };
+    let Cpus { skew, skew_unavailable, .. } = figures.cpus;
+    if !skew.is_empty() {
+        report.cpus = Cpus { skew, skew_unavailable, ..report.cpus };
     }
     report
 }
