@@ -2,7 +2,9 @@
 
 use crate::escape;
 use crate::report::thresholds::{Judged, Thresholds};
-use crate::report::{AdviseReport, CHEAP_SHARE, CRITICAL_SHARE, Report, SYSTEM, SettingAdvice, Severity};
+use crate::report::{
+    AdviseReport, BAD_READ_NS, CHEAP_SHARE, CRITICAL_SHARE, GOOD_READ_NS, Report, SYSTEM, SettingAdvice, Severity,
+};
 
 const NS_PER_S: f64 = 1e9;
 
@@ -36,13 +38,12 @@ fn sentence(Judged { figure, severity, value, limit }: &Judged) -> Option<String
 }
 
 fn clock_data(report: &Report, thresholds: &Thresholds) -> Vec<String> {
-    let verdict = report.read_cost_limits_ns.map_or([None; 2], |limits| [limits.warning, limits.critical].map(Some));
     let mut data = Vec::new();
     for (figure, own) in thresholds.figures() {
         // The guidelines have no unit for nanoseconds.
         let (unit, scale, max) = if figure.units == "%" { ("%", 1.0, Some(100.0)) } else { ("s", NS_PER_S, None) };
         // The verdict has limits for the read cost, too. The lower one is exceeded first.
-        let verdict = if figure.name == "read" { verdict } else { [None; 2] };
+        let verdict = if figure.name == "read" { [GOOD_READ_NS, BAD_READ_NS].map(Some) } else { [None; 2] };
         let lower = |nth: usize| own[nth].into_iter().chain(verdict[nth]).reduce(f64::min).map(|limit| limit / scale);
         let value = (figure.value)(report).map(|value| value / scale);
         data.extend(value.map(|value| datum(figure.name, value, unit, [lower(0), lower(1), Some(0.0), max])));

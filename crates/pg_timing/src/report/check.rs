@@ -53,17 +53,6 @@ pub struct Report {
     pub drift: Vec<Drift>,
     pub findings: Vec<Finding>,
     pub verdict: Verdict,
-    /// set by the checks
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read_cost_limits_ns: Option<ReadCostLimits>,
-}
-
-/// The read costs in ns above which `clock-slow` warns, and is critical.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ReadCostLimits {
-    pub warning: f64,
-    pub critical: f64,
 }
 
 impl Report {

@@ -53,7 +53,6 @@ pub fn judge(report: &mut Report) {
         report.findings.push(finding(id, check(report)));
     }
     conclude(report);
-    report.read_cost_limits_ns = Some(ReadCostLimits { warning: GOOD_READ_NS, critical: cost::BAD_NS });
 }
 
 /// Returns the finding with its id.
