@@ -33,14 +33,12 @@ pub struct Report {
     pub origin: Origin,
     /// time of day when the measurement ended, like `2026-11-25T18:55:06Z`; missing if the figures are not from a measurement
     /// of this program on this host
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub measured_at: Option<String>,
     /// measuring time in seconds
     pub measured_seconds: f64,
     /// stopped early: the figures are from a shorter time
     pub interrupted: bool,
     /// which parts are missing, or which figures contradict each other
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
     pub host: HostFacts,
     pub clocks: Vec<ClockReport>,
