@@ -134,11 +134,7 @@ fn advise_report() -> Value {
             "core_share": {"low": low, "high": null}, "advice": "keep", "summary": "cheap",
         })
     };
-    let settings = [
-        setting("track_io_timing", true, 0.0005),
-        setting("auto_explain.log_timing", false, 0.25),
-        setting("it's a|b = 1\n", true, 3.5),
-    ];
+    let settings = [setting("track_io_timing", true, 0.0005), setting("auto_explain.log_timing", false, 0.25)];
     json!({
         "schema_version": 1, "version": "0", "server_version": "18.6", "server": "db", "window_s": 10.0, "interrupted": false,
         "read": {"ns": 20.0, "low_ns": 19.0, "high_ns": 21.0, "clock": "system", "how": "measured"}, "settings": settings, "findings": [],
@@ -154,7 +150,6 @@ fn line_of_advise() {
     assert_eq!(text, "TIMING COST WARNING - a / b\\nOK c");
     assert_eq!(figure(&figures, "track_io_timing"), ["0.05", "%", "1", "10", "0", ""]);
     assert_eq!(figure(&figures, "auto_explain.log_timing_if_on"), ["25", "%", "", "", "0", ""]);
-    assert_eq!(figure(&figures, "it''s a_b _ 1\\n")[0], "350");
 }
 
 #[test]
