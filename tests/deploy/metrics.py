@@ -43,7 +43,7 @@ def metrics():
 
 def finding_ids():
     source = (ROOT / "crates/pg_timing/src/report/finding_id.rs").read_text()
-    return set(re.findall(r'^    [A-Z_]+ = "([a-z-]+)";', source, re.M))
+    return set(re.findall(r'^pub const [A-Z_]+: &str = "([a-z-]+)";', source, re.M))
 
 
 def recorded(rules):

@@ -101,7 +101,7 @@ def values(program):
         report, error = report_of(program, "-c", f"SET plan_cache_mode = force_{mode}_plan", "-c", OF_VALUE, "--param", "1000")
         if error:
             yield error
-        elif report["plan_mode"] != mode or ("planning_ms" in report) != (mode == "custom") or "1000" in str(report["notes"]):
+        elif report["plan_mode"] != mode or (report["planning_ms"] is not None) != (mode == "custom") or "1000" in str(report["notes"]):
             yield f"{mode}: {report['plan_mode']} {report.get('planning_ms')} {report['notes']}"
         elif plan and not any("Index" in node["type"] for node in report["nodes"]):
             yield f"{mode}: {report['nodes']}"

@@ -59,7 +59,8 @@ fn page(command: &Command, name: &str, names: &[&str]) -> Result<String> {
     if !examples.is_empty() {
         section("EXAMPLES", examples).to_writer(&mut text)?;
     }
-    see_also(name, names).to_writer(&mut text)?;
+    let others: Vec<String> = names.iter().filter(|page| **page != name).map(|page| format!("{page}(1)")).collect();
+    section("SEE ALSO", [others.join(", ").as_str()]).to_writer(&mut text)?;
     Ok(String::from_utf8(text)?)
 }
 
@@ -97,19 +98,6 @@ fn entries<'a>(title: &str, entries: impl IntoIterator<Item = (&'a str, &'a str)
     roff.control("SH", [title]);
     for (name, text) in entries {
         roff.control("TP", []).text([bold(name)]).text([roman(text)]);
-    }
-    roff
-}
-
-/// Names the pages of both programs, of the commands that a command has, and of the one that it belongs to.
-fn see_also(name: &str, names: &[&str]) -> Roff {
-    let is_program = |page: &str| ["pg_timing", "pg_test_timing"].contains(&page);
-    let is_related = |page: &str| is_program(page) || page.starts_with(name) || name.starts_with(page);
-    let others: Vec<&str> = names.iter().copied().filter(|page| *page != name && is_related(page)).collect();
-    let mut roff = Roff::new();
-    roff.control("SH", ["SEE ALSO"]);
-    for (left, other) in (0..others.len()).rev().zip(others) {
-        roff.text([bold(other), roman(if left > 0 { "(1)," } else { "(1)" })]);
     }
     roff
 }

@@ -84,7 +84,6 @@ impl Simulation {
         };
         report.now.host.name = Fact::Known("db1".into());
         report.now.clocksource.current = Fact::Known("tsc".into());
-        report.now.read_cost_limits_ns = Some(ReadCostLimits { warning: 100.0, critical: 500.0 });
         report.findings.push(WatchedFinding {
             finding: Finding::new("tsc-firmware", Severity::Unknown, "the kernel log is not readable"),
             ..report.findings[0].clone()

@@ -170,6 +170,17 @@ pub fn root_sum_squares(errors: impl IntoIterator<Item = f64>) -> f64 {
     errors.into_iter().map(|error| error * error).sum::<f64>().sqrt()
 }
 
+/// Returns the figure rounded up to two significant digits, so that it remains a bound. More digits would suggest a precision
+/// that a bound does not have.
+pub fn round_up(figure: f64) -> f64 {
+    if figure <= 0.0 || !figure.is_finite() {
+        return figure;
+    }
+    let scale = 10f64.powi(1 - figure.log10().floor() as i32);
+    // Without the small subtraction, an error of the product could raise a number that already has two digits.
+    (figure * scale - 1e-9).ceil() / scale
+}
+
 /// Returns the rank of each value, from 1. Rank 1 has the largest value; equal values keep their order.
 pub fn ranks(values: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..values.len()).collect();
@@ -236,6 +247,16 @@ pub fn is_decided(rounds: usize, ratio: Range) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bounds_are_rounded_up_to_two_digits() {
+        for (figure, rounded) in
+            [(0.012_31, 0.013), (0.022, 0.022), (72.6, 73.0), (73.0, 73.0), (99.1, 100.0), (217.3, 220.0), (0.0, 0.0)]
+        {
+            assert_eq!(round_up(figure), rounded);
+        }
+        assert!(round_up(f64::NAN).is_nan());
+    }
 
     #[test]
     fn rank_1_has_the_largest_value() {

@@ -47,16 +47,6 @@ impl<'a> Meter<'a> {
         Meter { name, clock: Box::new(clock), weight, is_counter, record: Record::default(), step: None }
     }
 
-    /// Reads the clock until the budget is spent.
-    pub fn slice(&mut self, outside: &Outside, budget: &Budget) {
-        self.clock.slice(&mut self.record, outside, budget);
-    }
-
-    /// Measures the clock's step.
-    pub fn measure_step(&mut self, budget: &Budget, limit: Nanos) {
-        self.step = Some(self.clock.step(budget, limit));
-    }
-
     /// Returns the rate of this clock's ticks. `counter` is the counter's rate, if known.
     pub fn rate(&self, counter: Option<Hertz>) -> Option<Hertz> {
         if self.is_counter { counter } else { Some(timing_clock::NANOSECONDS) }
@@ -161,7 +151,7 @@ mod tests {
         let budget = Budget::new(Nanos::from_secs(60.0), &stop);
         let timer = SimClock::new(&world, Character::default());
         // The stop flag is set, so a slice has one block, and a block of 256 timed calls.
-        meter.slice(&Outside { clock: &timer, cost: 0.0 }, &budget);
+        meter.clock.slice(&mut meter.record, &Outside { clock: &timer, cost: 0.0 }, &budget);
         assert_eq!((meter.record.buffers.len(), clock.reads()), (1, 1024 + 2 * 256));
 
         let mut classic = ClassicLoop::default();
@@ -170,12 +160,11 @@ mod tests {
     }
 
     #[test]
-    fn the_step_is_measured_and_kept() {
+    fn the_step_is_measured() {
         let (world, stop) = (World::new(1), AtomicBool::new(false));
-        let mut meter = Meter::new("synthetic", SimClock::new(&world, character()), 1.0, false);
+        let meter = Meter::new("synthetic", SimClock::new(&world, character()), 1.0, false);
         let budget = Budget::new(Nanos::from_secs(60.0), &stop);
-        meter.measure_step(&budget, Nanos::from_secs(60.0));
-        let step = meter.step.unwrap();
+        let step = meter.clock.step(&budget, Nanos::from_secs(60.0));
         assert_eq!(step.granularity, Granularity::Step(10.0));
         assert!(step.duration.0 > 0.0 && step.duration.secs() < 60.0, "{step:?}");
     }

@@ -23,8 +23,7 @@ impl Claim {
 
 /// The origin of a claimed rate. Each origin is wrong on some hosts.
 ///
-/// This crate reads CPUID, CNTFRQ_EL0 and bogomips. The other origins are for callers that read the kernel's log or
-/// sysctls.
+/// This crate reads CPUID, CNTFRQ_EL0 and bogomips. The other origins are for callers that read the kernel's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClaimSource {
@@ -44,8 +43,6 @@ pub enum ClaimSource {
     KernelRecalibrated,
     /// The bogomips in /proc/cpuinfo: twice the rate in MHz, if the kernel's delay loop reads the counter
     Bogomips,
-    /// FreeBSD's `machdep.tsc_freq`: the kernel's calibration, or a value that the administrator set
-    Sysctl,
     /// AArch64's register CNTFRQ_EL0, which the firmware writes
     Cntfrq,
 }
@@ -60,7 +57,6 @@ impl core::fmt::Display for ClaimSource {
             ClaimSource::KernelRefined => "kernel log (refined)",
             ClaimSource::KernelRecalibrated => "kernel log (tsc=recalibrate)",
             ClaimSource::Bogomips => "/proc/cpuinfo bogomips",
-            ClaimSource::Sysctl => "sysctl machdep.tsc_freq",
             ClaimSource::Cntfrq => "CNTFRQ_EL0",
         })
     }
@@ -146,17 +142,8 @@ mod tests {
     #[test]
     fn each_source_has_its_own_name() {
         use ClaimSource::*;
-        let sources = [
-            Cpuid15,
-            Cpuid16,
-            HypervisorLeaf,
-            KernelDetected,
-            KernelRefined,
-            KernelRecalibrated,
-            Bogomips,
-            Sysctl,
-            Cntfrq,
-        ];
+        let sources =
+            [Cpuid15, Cpuid16, HypervisorLeaf, KernelDetected, KernelRefined, KernelRecalibrated, Bogomips, Cntfrq];
         let names: std::collections::BTreeSet<_> = sources.iter().map(ToString::to_string).collect();
         assert_eq!(names.len(), sources.len());
         assert_eq!(KernelDetected.to_string(), "kernel log at boot");

@@ -38,7 +38,6 @@ fn state(state: &ClocksourceState) -> (&'static str, String) {
         ClocksourceState::Rejected => ("not offered", REJECTED.into()),
         ClocksourceState::Forbidden(word) => ("not available", format!("; the boot parameter {word} disables it")),
         ClocksourceState::NotConstant => ("not available", NOT_CONSTANT.into()),
-        ClocksourceState::NegativeQuality => ("negative quality", "; the kernel gives it a negative quality".into()),
     }
 }
 

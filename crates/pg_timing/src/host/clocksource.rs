@@ -31,10 +31,8 @@ pub fn list(host: &Host, measure: impl FnOnce() -> ClockReport) -> Result<Clocks
     let row = |name: &str, state| ClocksourceRow { name: name.into(), state, traits: traits_of(name) };
     let mut rows: Vec<ClocksourceRow> = current.iter().map(|name| row(name, ClocksourceState::Current)).collect();
     rows.extend(names.iter().map(|name| row(name, ClocksourceState::Available)));
-    let missing = missing_tsc(host, &rows).map(|state| row("tsc", state));
-    rows.extend(host.refused_timecounters().iter().map(|name| row(name, ClocksourceState::NegativeQuality)));
-    rows.extend(missing);
-    let captured = |measured: Measured| measured.clocks.into_iter().find(|clock| clock.name == SYSTEM);
+    rows.extend(missing_tsc(host, &rows).map(|state| row("tsc", state)));
+    let captured = |measured: Report| measured.clocks.into_iter().find(|clock| clock.name == SYSTEM);
     let measured = match host.is_live() {
         true => Some(measure()),
         false => host.captured_json("measured").get().ok().cloned().and_then(captured),

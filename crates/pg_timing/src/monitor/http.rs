@@ -4,7 +4,6 @@
 //! its answer before other connections can disturb it. If there are too many connections, the oldest one is closed: a client
 //! that sends nothing cannot keep others out.
 
-use super::lock;
 use crate::error::Error;
 use crate::guardian::without_signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -86,12 +85,12 @@ impl Endpoint {
 
     /// Replaces the page for Prometheus.
     pub fn publish(&self, page: &str) {
-        lock(&self.shared).page = page.into();
+        self.shared.lock().unwrap().page = page.into();
     }
 
     /// Returns the number of requests by the status code of the answer. Connections beyond the limit are `refused`.
     pub fn requests(&self) -> BTreeMap<&'static str, u64> {
-        lock(&self.shared).requests.clone()
+        self.shared.lock().unwrap().requests.clone()
     }
 }
 
@@ -174,7 +173,7 @@ impl Server {
 
     fn close_oldest(&mut self) {
         if self.connections.pop_front().is_some_and(|connection| connection.answer.is_empty()) {
-            *lock(&self.shared).requests.entry(REFUSED).or_default() += 1;
+            *self.shared.lock().unwrap().requests.entry(REFUSED).or_default() += 1;
         }
     }
 }
@@ -213,11 +212,11 @@ impl Connection {
             return Err(ErrorKind::ConnectionAborted.into());
         }
         self.received.extend_from_slice(&chunk[..count]);
-        let page = lock(shared).page.clone();
+        let page = shared.lock().unwrap().page.clone();
         if self.answer.is_empty()
             && let Some((code, answer)) = answer(&self.received, &page)
         {
-            *lock(shared).requests.entry(code).or_default() += 1;
+            *shared.lock().unwrap().requests.entry(code).or_default() += 1;
             self.answer = answer;
         }
         Ok(())

@@ -24,7 +24,6 @@ use crate::host::check::{conclude, judge};
 use crate::host::watch::{Machine, Sample, Watch};
 use crate::report::{EventKind, MonitorEvent, MonitorReport};
 use events::{Events, ReadCosts};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The number of events that the screen can show.
 const KEPT_EVENTS: usize = 200;
@@ -127,11 +126,6 @@ impl<M: Machine> Monitor<M> {
         self.report.events.drain(..excess);
         events
     }
-}
-
-/// Locks the mutex, also after a panic of another thread: each value is complete.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Takes this number of samples, or samples until `stopped` returns true. `publish` receives the state and the new events.

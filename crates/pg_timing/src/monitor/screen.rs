@@ -145,7 +145,7 @@ fn history(report: &MonitorReport, view: &View, width: usize) -> Option<Sparklin
     let shown: Vec<Option<f64>> = newest.map(|ns| ns.map(f64::from).filter(|ns| ns.is_finite())).collect();
     let highest = shown.iter().flatten().copied().reduce(f64::max).filter(|_| view.unicode)?;
     let bar = |ns: &Option<f64>| {
-        let style = view.alarm(severity(*ns, report.now.read_cost_limits_ns), DIM);
+        let style = view.alarm(severity(*ns), DIM);
         SparklineBar::from(ns.map(|ns| (ns / highest * FULL) as u64)).style(style)
     };
     let time = period(shown.len() as f64 * report.interval_s);
@@ -155,10 +155,10 @@ fn history(report: &MonitorReport, view: &View, width: usize) -> Option<Sparklin
 }
 
 /// Returns the severity of a read cost of PostgreSQL's clock.
-fn severity(ns: Option<f64>, limits: Option<ReadCostLimits>) -> Severity {
-    match (ns, limits) {
-        (Some(ns), Some(limits)) if ns > limits.critical => Severity::Critical,
-        (Some(ns), Some(limits)) if ns > limits.warning => Severity::Warning,
+fn severity(ns: Option<f64>) -> Severity {
+    match ns {
+        Some(ns) if ns > BAD_READ_NS => Severity::Critical,
+        Some(ns) if ns > GOOD_READ_NS => Severity::Warning,
         _ => Severity::Unknown,
     }
 }
@@ -173,7 +173,7 @@ fn clocks(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer) 
     let right = |text: String, style| Line::styled(text, style).right_aligned();
     let row = |WatchedClock { last: clock, totals, .. }: &WatchedClock| {
         let plain = if clock.unavailable.is_some() { DIM } else { Style::new() };
-        let limits = report.now.read_cost_limits_ns.filter(|_| clock.name == SYSTEM);
+        let severity = severity(clock.read_ns.filter(|_| clock.name == SYSTEM));
         let (went_back, style) = match totals.backward_steps {
             0 if totals.measured_s > 0.0 => ("never".into(), plain),
             0 => (MISSING.into(), plain),
@@ -181,7 +181,7 @@ fn clocks(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer) 
         };
         Row::new([
             Line::styled(view.text(&clock.name), plain),
-            right(duration(clock.read_ns), view.alarm(severity(clock.read_ns, limits), plain)),
+            right(duration(clock.read_ns), view.alarm(severity, plain)),
             right(totals.lost_share().map_or(MISSING.into(), percent), plain),
             right(duration(clock.percentiles.map(|p| p.max_ns)), plain),
             right(duration(clock.granularity_ns), plain),

@@ -1,6 +1,5 @@
 //! Observes a server in its own thread, because an observation takes seconds and a connection can hang.
 
-use super::lock;
 use crate::error::{Error, SqlState};
 use crate::guardian::without_signals;
 use crate::host::watch::STOP_CHECK;
@@ -47,14 +46,14 @@ impl ServerFigures {
 
     /// Replaces the figures. `seconds` is the time that they took.
     pub fn set(&self, report: ServerReport, seconds: f64) {
-        *lock(&self.last) = (report, Some(seconds), Instant::now());
+        *self.last.lock().unwrap() = (report, Some(seconds), Instant::now());
     }
 
     /// Waits for the first figures, for a monitor that takes only a few samples. If there are none in time, that is their
     /// error.
     pub fn wait(&self, stop: &AtomicBool) {
         let end = Instant::now() + FIRST_FIGURES;
-        while lock(&self.last).1.is_none() && !stop.load(Ordering::Relaxed) {
+        while self.last.lock().unwrap().1.is_none() && !stop.load(Ordering::Relaxed) {
             if Instant::now() > end {
                 let seconds = FIRST_FIGURES.as_secs();
                 let error = format!("the first observation did not end within {seconds} s");
@@ -67,7 +66,7 @@ impl ServerFigures {
     /// Returns the figures, or an error if they are too old. `None` before the first figures, until these are late. `stopped_s` is
     /// the time for which this process was stopped: it does not count.
     pub fn latest(&self, stopped_s: f64) -> Option<(ServerReport, Collector)> {
-        let (mut report, seconds, at) = lock(&self.last).clone();
+        let (mut report, seconds, at) = self.last.lock().unwrap().clone();
         let age = at.elapsed().saturating_sub(Duration::try_from_secs_f64(stopped_s).unwrap_or_default());
         let is_late = age > self.longest;
         if is_late && report.error.is_none() {
@@ -158,7 +157,7 @@ mod tests {
     fn figures_of_age(seconds: u64, report: ServerReport) -> ServerFigures {
         let figures = ServerFigures::new(Duration::from_secs(17));
         figures.set(report, 0.5);
-        lock(&figures.last).2 -= Duration::from_secs(seconds);
+        figures.last.lock().unwrap().2 -= Duration::from_secs(seconds);
         figures
     }
 
@@ -185,9 +184,9 @@ mod tests {
     #[test]
     fn a_silent_server_is_an_error_before_the_first_figures() {
         let figures = ServerFigures::new(Duration::from_secs(17));
-        lock(&figures.last).2 -= Duration::from_secs(16);
+        figures.last.lock().unwrap().2 -= Duration::from_secs(16);
         assert!(figures.latest(0.0).is_none());
-        lock(&figures.last).2 -= Duration::from_secs(2);
+        figures.last.lock().unwrap().2 -= Duration::from_secs(2);
         let (report, collector) = figures.latest(0.0).unwrap();
         assert_eq!(report.error.as_deref(), Some("the server has not answered for 18 s"));
         assert_eq!((collector.error, collector.seconds.floor()), (report.error, 18.0));

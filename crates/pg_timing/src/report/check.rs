@@ -1,7 +1,7 @@
-//! The report of a host check, and the measured figures in it. The serde names are the JSON contract.
+//! The report of a host check. The serde names are the JSON contract.
 
 use super::{
-    Activity, ClockReport, Clocksource, Cpus, Demoted, Drift, Fact, Finding, HostFacts, KernelReport, SYSTEM, Skew,
+    Activity, ClockReport, Clocksource, Cpus, Demoted, Drift, Fact, Finding, HostFacts, KernelReport, SYSTEM,
     TscReport, Verdict,
 };
 use crate::json::possible;
@@ -33,14 +33,12 @@ pub struct Report {
     pub origin: Origin,
     /// time of day when the measurement ended, like `2026-11-25T18:55:06Z`; missing if the figures are not from a measurement
     /// of this program on this host
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub measured_at: Option<String>,
     /// measuring time in seconds
     pub measured_seconds: f64,
     /// stopped early: the figures are from a shorter time
     pub interrupted: bool,
     /// which parts are missing, or which figures contradict each other
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
     pub host: HostFacts,
     pub clocks: Vec<ClockReport>,
@@ -53,17 +51,6 @@ pub struct Report {
     pub drift: Vec<Drift>,
     pub findings: Vec<Finding>,
     pub verdict: Verdict,
-    /// set by the checks
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read_cost_limits_ns: Option<ReadCostLimits>,
-}
-
-/// The read costs in ns above which `clock-slow` warns, and is critical.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ReadCostLimits {
-    pub warning: f64,
-    pub critical: f64,
 }
 
 impl Report {
@@ -76,18 +63,14 @@ impl Report {
         }
     }
 
-    /// Returns a report without facts, for the reason `why`.
+    /// Returns a report without facts, and without figures for the reason `why`.
     pub fn empty(origin: Origin, why: &str) -> Report {
         Report {
             schema_version: 1,
             version: env!("CARGO_PKG_VERSION").into(),
             origin,
-            host: HostFacts::unavailable(why),
             tsc: TscReport::unavailable(why),
             cpus: Cpus { skew_unavailable: Some(why.into()), ..Cpus::default() },
-            clocksource: Clocksource { current: Fact::unavailable(why), ..Clocksource::default() },
-            kernel: Fact::unavailable(why),
-            activity: Fact::unavailable(why),
             ..Report::default()
         }
     }
@@ -117,37 +100,5 @@ impl Report {
     /// Returns PostgreSQL's clock, if it has figures.
     pub fn system(&self) -> Option<&ClockReport> {
         self.clock(SYSTEM)
-    }
-}
-
-/// The measured figures of a run, without conclusions. A captured tree contains them.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Measured {
-    pub seconds: f64,
-    pub clocks: Vec<ClockReport>,
-    pub frequency_khz: Option<f64>,
-    pub uncertainty_ppm: Option<f64>,
-    pub permitted: Option<bool>,
-    pub skew: Vec<Skew>,
-    pub skew_unavailable: Option<String>,
-    pub activity: Option<Activity>,
-    pub drift: Vec<Drift>,
-}
-
-impl Measured {
-    /// Returns the measured figures of a report.
-    pub fn of(report: &Report) -> Measured {
-        Measured {
-            seconds: report.measured_seconds,
-            clocks: report.clocks.clone(),
-            frequency_khz: report.tsc.frequency_khz.known().copied(),
-            uncertainty_ppm: report.tsc.uncertainty_ppm,
-            permitted: report.tsc.permitted,
-            skew: report.cpus.skew.clone(),
-            skew_unavailable: report.cpus.skew_unavailable.clone(),
-            activity: report.activity.known().copied(),
-            drift: report.drift.clone(),
-        }
     }
 }

@@ -32,9 +32,8 @@ pub enum AccessPath {
 pub struct ClockReport {
     pub name: String,
     /// why there are no figures
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
-    #[serde(rename = "through", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "through")]
     pub access_path: Option<AccessPath>,
     /// read cost: median over buffers of (last - first) / (n - 1)
     pub read_ns: Option<f64>,
@@ -42,24 +41,19 @@ pub struct ClockReport {
     pub read_spread_ns: Option<f64>,
     /// what timing adds to a short function call: two reads, with work before, between and after them; median over
     /// blocks of calls
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub timed_call_ns: Option<f64>,
     /// loop cost as in pg_test_timing: elapsed time of a loop that reads and counts, divided by the reads
     pub loop_ns: Option<f64>,
     /// Read cost without disturbance by other work on the machine: the 5th percentile of the buffers' read costs. In the
     /// output of pg_test_timing: the loop cost without interruptions, if these were heavy
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub undisturbed_ns: Option<f64>,
     /// smallest step of the value
     pub granularity_ns: Option<f64>,
     /// why the step is unknown, if the value moved
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub granularity_unavailable: Option<String>,
     /// lower and upper bound of the step, if only these are known
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub granularity_between_ns: Option<(f64, f64)>,
     /// time for which the value did not change, if it never changed
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stood_still_ns: Option<f64>,
     /// readings that were compared with the previous one
     pub reads: u64,
@@ -107,6 +101,9 @@ pub const INTERRUPTED_SHARE: f64 = 0.10;
 
 /// PostgreSQL's documentation of pg_test_timing calls a loop below 100 ns good.
 pub const GOOD_READ_NS: f64 = 100.0;
+/// Above this, most of a node's time is its two reads: an executor node returns a row in 20 to 100 ns. With 790 ns per
+/// read, EXPLAIN ANALYZE of a count(*) took 96 times as long as the query.
+pub const BAD_READ_NS: f64 = 500.0;
 
 /// EXPLAIN prints microseconds. So a coarser step, or a larger offset between two CPUs, makes visible digits wrong.
 pub const VISIBLE_NS: f64 = 1_000.0;
@@ -254,7 +251,6 @@ pub struct TscReport {
     /// rate that PostgreSQL 19 uses from CPUID; if missing, it calibrates
     pub postgres19_frequency_khz: Option<f64>,
     /// calibrated rate that pg_test_timing 19 printed
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub calibrated_khz: Option<f64>,
     /// CPUID reports an invariant counter
     pub invariant: Option<bool>,

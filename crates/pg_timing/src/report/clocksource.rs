@@ -116,8 +116,6 @@ pub enum ClocksourceState {
     Forbidden(String),
     /// the CPU does not guarantee a constant rate of the counter
     NotConstant,
-    /// FreeBSD gives it a negative quality
-    NegativeQuality,
 }
 
 impl ClocksourceList {

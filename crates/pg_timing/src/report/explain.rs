@@ -33,13 +33,11 @@ pub struct ExplainReport {
     /// server settings that affect the figures
     pub settings: BTreeMap<String, String>,
     /// missing in some captured plans
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub statement: Option<String>,
     /// for a statement that was run
     #[serde(flatten)]
     pub runs: Option<LiveRuns>,
     /// for a captured plan
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub capture: Option<Capture>,
     /// execution time that EXPLAIN ANALYZE reported
     pub reported_ms: f64,
@@ -104,12 +102,10 @@ pub struct LiveRuns {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given_settings: Vec<String>,
     /// the server's plan for the values of the parameters: `custom` (for these values) or `generic`; missing without values
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_mode: Option<String>,
     /// time of an empty statement; it is subtracted from the baseline
     pub round_trip_ms: f64,
     /// planning time; it is subtracted from the baseline if each baseline run plans the statement
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub planning_ms: Option<f64>,
     /// calls of all nodes by all processes
     pub calls: f64,
@@ -175,23 +171,18 @@ pub struct Capture {
     /// number of the plan that was used, from 1
     pub taken: usize,
     /// where the plan is in a log; missing for other inputs
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<LogPlace>,
     /// a function or a trigger executed the statement, so its time is also in its caller's time
     pub is_nested: bool,
     /// timed calls of all nodes by all processes
     pub calls: Range,
     /// read cost of the server's clock, as given
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub read_ns: Option<f64>,
     /// what timing adds to a call of a small function on the server's host, as given
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub timed_call_ns: Option<f64>,
     /// expected overhead per call: clock reads and row counting
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_call_ns: Option<Range>,
     /// time without EXPLAIN, as given
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub given_plain_ms: Option<f64>,
     /// the given time contradicts the expected cost of the calls, so corrected_ms covers both
     pub inputs_contradict: bool,

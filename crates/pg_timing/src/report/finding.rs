@@ -55,16 +55,12 @@ pub struct Fix {
     /// what it does
     pub what: String,
     /// command to type
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// how to undo it
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<String>,
     /// how to keep it after a restart
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lasting: Option<String>,
     /// what can go wrong
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<String>,
 }
 

@@ -1,38 +1,26 @@
-//! The ids of all findings. They are a contract: monitoring rules and scripts compare them.
+//! The ids of all findings, in the order of the checks. They are a contract: monitoring rules and scripts compare them.
 
-/// Defines a constant for each id, and `ALL` with every id in this order.
-macro_rules! finding_ids {
-    ($($name:ident = $id:literal;)*) => {
-        $(pub const $name: &str = $id;)*
-
-        /// Every id, a cause before its effects: the order of the checks and of the screen.
-        pub const ALL: &[&str] = &[$($name),*];
-    };
-}
-
-finding_ids! {
-    TSC_DEMOTED = "tsc-demoted";
-    CLOCK_BACKWARD = "clock-backward";
-    CLOCK_SLOW = "clock-slow";
-    CLOCK_COARSE = "clock-coarse";
-    CLOCKSOURCE_SLOW = "clocksource-slow";
-    CLOCK_SYSCALL = "clock-syscall";
-    CLOCKSOURCE_CHANGED = "clocksource-changed";
-    CLOCKSOURCE_REFUSED = "clocksource-refused";
-    CLOCKSOURCE_NOT_PERSISTENT = "clocksource-not-persistent";
-    TSC_DENIED = "tsc-denied";
-    TSC_ABSENT = "tsc-absent";
-    TSC_NOT_INVARIANT = "tsc-not-invariant";
-    TSC_RATE_MISMATCH = "tsc-rate-mismatch";
-    TSC_FIRMWARE = "tsc-firmware";
-    CPU_SKEW = "cpu-skew";
-    TSC_UNCHECKED = "tsc-unchecked";
-    TSC_AUTO_DEMOTED = "tsc-auto-demoted";
-    TSC_SLOW = "tsc-slow";
-    DRIFT = "drift";
-    WALL_CLOCK = "wall-clock";
-    CLOCK_GAPS = "clock-gaps";
-}
+pub const TSC_DEMOTED: &str = "tsc-demoted";
+pub const CLOCK_BACKWARD: &str = "clock-backward";
+pub const CLOCK_SLOW: &str = "clock-slow";
+pub const CLOCK_COARSE: &str = "clock-coarse";
+pub const CLOCKSOURCE_SLOW: &str = "clocksource-slow";
+pub const CLOCK_SYSCALL: &str = "clock-syscall";
+pub const CLOCKSOURCE_CHANGED: &str = "clocksource-changed";
+pub const CLOCKSOURCE_REFUSED: &str = "clocksource-refused";
+pub const CLOCKSOURCE_NOT_PERSISTENT: &str = "clocksource-not-persistent";
+pub const TSC_DENIED: &str = "tsc-denied";
+pub const TSC_ABSENT: &str = "tsc-absent";
+pub const TSC_NOT_INVARIANT: &str = "tsc-not-invariant";
+pub const TSC_RATE_MISMATCH: &str = "tsc-rate-mismatch";
+pub const TSC_FIRMWARE: &str = "tsc-firmware";
+pub const CPU_SKEW: &str = "cpu-skew";
+pub const TSC_UNCHECKED: &str = "tsc-unchecked";
+pub const TSC_AUTO_DEMOTED: &str = "tsc-auto-demoted";
+pub const TSC_SLOW: &str = "tsc-slow";
+pub const DRIFT: &str = "drift";
+pub const WALL_CLOCK: &str = "wall-clock";
+pub const CLOCK_GAPS: &str = "clock-gaps";
 
 /// Consequences of `tsc-demoted`. The screen shows them in one line, and JSON in full.
 pub const CONSEQUENCES_OF_TSC_DEMOTED: &[&str] = &[CLOCKSOURCE_SLOW, CLOCK_SYSCALL, CLOCKSOURCE_CHANGED];

@@ -39,24 +39,6 @@ pub struct Ntp {
 }
 
 impl HostFacts {
-    /// Returns no facts, for the reason `why`.
-    pub fn unavailable(why: &str) -> HostFacts {
-        let text = || Fact::unavailable(why);
-        HostFacts {
-            name: text(),
-            kernel: text(),
-            architecture: text(),
-            cpu_model: text(),
-            virtualization: text(),
-            platform: text(),
-            cpu_flags: Fact::unavailable(why),
-            boot_parameters: Fact::unavailable(why),
-            suspends: Fact::unavailable(why),
-            ntp: Fact::unavailable(why),
-            uptime_seconds: Fact::unavailable(why),
-        }
-    }
-
     /// Returns the boot parameters about clocks, as far as they are known.
     pub fn parameters(&self) -> &[String] {
         self.boot_parameters.known().map_or(&[], Vec::as_slice)
@@ -86,7 +68,6 @@ pub struct Clocksource {
     pub current: Fact<String>,
     pub available: Fact<Vec<String>>,
     /// clock source before, if it changed during the measurement
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
 }
 
@@ -101,7 +82,6 @@ pub struct Cpus {
     pub allowed: Fact<Vec<usize>>,
     pub skew: Vec<Skew>,
     /// why the skew of some or all CPUs is missing
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub skew_unavailable: Option<String>,
 }
 
@@ -184,7 +164,6 @@ pub struct KernelReport {
     /// number of recognized lines since boot; if it is 0, the log proves nothing about clocks
     pub recognized_lines: usize,
     /// why the log cannot be from this host; then it was judged alone, and nothing was measured
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_host: Option<String>,
     /// the log goes back to the boot, so it is complete
     pub since_boot: bool,
@@ -206,7 +185,6 @@ pub struct KernelMessage {
     /// seconds since boot
     pub seconds: Option<f64>,
     /// wall-clock time, as printed before the message
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamp: Option<String>,
     /// the kernel's own text
     pub text: String,
@@ -216,7 +194,6 @@ pub struct KernelMessage {
     /// how often it came; the figures in `text` are those of the first one
     pub times: u64,
     /// seconds since boot of the last one, if there were several
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seconds: Option<f64>,
 }
 

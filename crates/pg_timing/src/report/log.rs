@@ -67,10 +67,8 @@ impl LogTotal {
 pub struct LoggedStatement {
     /// with `?` instead of constants, and at most 1000 bytes; missing for plans without a query, and for all statements
     /// after the first 5000 of the log, which are one row
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub statement: Option<String>,
     /// the server's identifier of the query, if the log has it
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub query_id: Option<i64>,
     #[serde(flatten)]
     pub total: LogTotal,

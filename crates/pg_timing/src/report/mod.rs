@@ -52,7 +52,7 @@ pub enum Fact<T> {
 
 impl<T> Default for Fact<T> {
     fn default() -> Fact<T> {
-        Fact::unavailable("not in the report")
+        Fact::unavailable("not in the input")
     }
 }
 
@@ -83,10 +83,6 @@ impl<T> Fact<T> {
             Fact::Known(value) => f(value),
             Fact::Unavailable { unavailable } => Fact::Unavailable { unavailable },
         }
-    }
-
-    pub fn or_else(self, f: impl FnOnce() -> Fact<T>) -> Fact<T> {
-        if self.known().is_some() { self } else { f() }
     }
 
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {

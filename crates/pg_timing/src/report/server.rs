@@ -49,7 +49,6 @@ pub struct AdviseReport {
     /// read cost of the clock that the settings read
     pub read: ReadCost,
     /// read cost of the clock that times plan nodes, if it is another one (PostgreSQL 19's tsc)
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub node_read: Option<ReadCost>,
     pub settings: Vec<SettingAdvice>,
     /// alarms about the clocks of the server's host, if it was measured
@@ -123,12 +122,9 @@ pub struct SettingAdvice {
     /// one sentence
     pub summary: String,
     /// what to do if it was not determined
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// line for postgresql.conf
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
     /// line that undoes it
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<String>,
 }

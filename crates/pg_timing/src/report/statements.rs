@@ -84,7 +84,6 @@ pub struct ComparedStatement {
     /// rows that it returns or writes; null if the statement was not explained
     pub rows: Option<f64>,
     /// the server's plan for the values of the parameters: `custom` (for these values) or `generic`; missing without values
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_mode: Option<String>,
     pub nodes: Vec<ComparedNode>,
     /// times of all runs without EXPLAIN in ms, in their order

@@ -77,7 +77,7 @@ fn reports_of_captured_hosts_survive_a_round_trip() {
 fn missing_fields_are_unavailable() {
     let report = Report::from_json(br#"{"clocks": [{"name": "system", "read_ns": 20.0}]}"#).unwrap();
     assert_eq!(report.system().and_then(|clock| clock.read_ns), Some(20.0));
-    assert_eq!(report.host.kernel, Fact::unavailable("not in the report"));
+    assert_eq!(report.host.kernel, Fact::unavailable("not in the input"));
     for other in ["", "{}", "[1]", r#"{"clocks": 7}"#, r#"{"clocks": [7]}"#] {
         assert!(Report::from_json(other.as_bytes()).is_err(), "{other}");
     }

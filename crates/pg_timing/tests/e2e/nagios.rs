@@ -90,9 +90,9 @@ fn thresholds_add_to_the_verdict() {
         let (text, _) = parsed(&line);
         assert!(text.contains(words) && (status > 0 || !text.contains("Threshold")), "{arguments:?}: {line}");
     }
-    // A read costs 1.021 us there, which is 1 us on the screen.
-    let (_, line) = check("freebsd-acpi-fast", &["-c", "read=1us"]);
-    assert!(line.contains("a read of PostgreSQL's clock costs slightly more than the limit of 1 us."), "{line}");
+    // A read costs 1.236 us there, which is 1.2 us on the screen.
+    let (_, line) = check("azure-msr", &["-c", "read=1.2us"]);
+    assert!(line.contains("a read of PostgreSQL's clock costs slightly more than the limit of 1.2 us."), "{line}");
     let (_, line) = check("kvm-tsc", &["-w", "read=20,lost=5%", "-c", "read=1us,skew=10us"]);
     let (_, figures) = parsed(&line);
     // The verdict is critical from 500 ns on, which is less than 1 us.
@@ -134,11 +134,7 @@ fn advise_report() -> Value {
             "core_share": {"low": low, "high": null}, "advice": "keep", "summary": "cheap",
         })
     };
-    let settings = [
-        setting("track_io_timing", true, 0.0005),
-        setting("auto_explain.log_timing", false, 0.25),
-        setting("it's a|b = 1\n", true, 3.5),
-    ];
+    let settings = [setting("track_io_timing", true, 0.0005), setting("auto_explain.log_timing", false, 0.25)];
     json!({
         "schema_version": 1, "version": "0", "server_version": "18.6", "server": "db", "window_s": 10.0, "interrupted": false,
         "read": {"ns": 20.0, "low_ns": 19.0, "high_ns": 21.0, "clock": "system", "how": "measured"}, "settings": settings, "findings": [],
@@ -154,7 +150,6 @@ fn line_of_advise() {
     assert_eq!(text, "TIMING COST WARNING - a / b\\nOK c");
     assert_eq!(figure(&figures, "track_io_timing"), ["0.05", "%", "1", "10", "0", ""]);
     assert_eq!(figure(&figures, "auto_explain.log_timing_if_on"), ["25", "%", "", "", "0", ""]);
-    assert_eq!(figure(&figures, "it''s a_b _ 1\\n")[0], "350");
 }
 
 #[test]

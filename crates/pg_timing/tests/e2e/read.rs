@@ -80,7 +80,7 @@ fn rows_of_a_classic_table_overlap() {
     let facts = report["host"].as_object().unwrap();
     assert_eq!(facts.len(), 11);
     for (name, fact) in facts {
-        assert_eq!(fact["unavailable"], "not in the output of pg_test_timing", "{name}");
+        assert_eq!(fact["unavailable"], "not in the input", "{name}");
     }
 }
 

@@ -74,10 +74,6 @@ fn without_effect(report: &Report, demotion: &Demoted) -> Option<String> {
 }
 
 fn fixes(report: &Report, demotion: Option<&Demoted>) -> Vec<Fix> {
-    if System::of_facts(&report.host) == System::FreeBsd {
-        let what = "check the quality that FreeBSD gives each clock at boot; it is negative for this TSC";
-        return vec![Fix::new(what).command("sysctl kern.timecounter machdep.tsc_freq")];
-    }
     let reason = Fix::new("look for the reason in the kernel log").command("dmesg | pg_timing check --kernel-log -");
     demotion.is_none().then_some(reason).into_iter().chain([restore(report, demotion)]).collect()
 }
@@ -208,12 +204,7 @@ pub fn tsc_not_invariant(report: &Report) -> Judged {
 
 /// Returns what the CPU does not guarantee, as evidence and consequence. `None` if its description is unknown.
 fn missing_guarantees(report: &Report) -> Option<Vec<(String, &'static str)>> {
-    // FreeBSD has no flags, but a single value.
-    let Some(flags) = report.host.cpu_flags.known() else {
-        let what = "its rate may change, or it may stop while the CPU is idle";
-        let missing = (!report.tsc.invariant?).then(|| ("the TSC is not invariant".to_string(), what));
-        return Some(missing.into_iter().collect());
-    };
+    let flags = report.host.cpu_flags.known()?;
     let has = |name: &str| flags.iter().any(|flag| flag == name);
     let missing = [CONSTANT, NONSTOP].into_iter().filter(|(flag, _)| !has(GUARANTEED) && !has(flag));
     Some(missing.map(|(flag, what)| (format!("/proc/cpuinfo has no flag {flag}"), what)).collect())
@@ -401,15 +392,12 @@ mod tests {
         }
 
         #[test]
-        fn without_flags_the_counters_description_decides() {
-            let mut freebsd = report("TSC-low", None);
-            assert_eq!(crate::host::check::finding("", tsc_not_invariant(&freebsd)).severity, Severity::Unknown);
-            for (invariant, severity) in [(true, Severity::Ok), (false, Severity::Warning)] {
-                freebsd.tsc.invariant = Some(invariant);
-                assert_eq!(crate::host::check::finding("", tsc_not_invariant(&freebsd)).severity, severity);
-            }
-            freebsd.clocksource.current = Fact::unavailable("x");
-            assert_eq!(crate::host::check::finding("", tsc_not_invariant(&freebsd)).severity, Severity::Unknown);
+        fn without_flags_or_clock_source_it_is_unknown() {
+            let mut report = report("tsc", None);
+            report.tsc.invariant = Some(true);
+            assert_eq!(crate::host::check::finding("", tsc_not_invariant(&report)).severity, Severity::Unknown);
+            report.clocksource.current = Fact::unavailable("x");
+            assert_eq!(crate::host::check::finding("", tsc_not_invariant(&report)).severity, Severity::Unknown);
         }
 
         #[test]

@@ -3,7 +3,7 @@
 //!
 //! The path of a new tree is resolved only once: all later steps use the open directory, which only its owner can change.
 
-use super::machine::{ASSET_TAG, AZURE_TAG, CapturedCpuid, GVISOR_VERSION};
+use super::machine::{ASSET_TAG, AZURE_TAG, GVISOR_VERSION, captured_cpuid};
 use super::*;
 use crate::host::kernel_log::KernelClockLog;
 use crate::{error, output_file};
@@ -158,7 +158,7 @@ fn files(host: &Host, log: &KernelLog, report: &Report) -> anyhow::Result<Vec<(S
     let is_azure = host.read_line(ASSET_TAG) == Fact::Known(AZURE_TAG.into());
     let is_firecracker = report.host.platform == Fact::Known("Firecracker".into());
     let features = host.features();
-    let cpuid = features.known().map(|features| serde_json::to_string_pretty(&CapturedCpuid::of(features)));
+    let cpuid = features.known().map(|features| serde_json::to_string_pretty(&captured_cpuid(features)));
     let ntp = report.host.ntp.known().map(serde_json::to_string_pretty);
     let copied = COPIED.split(' ').chain([CURRENT_CLOCKSOURCE, AVAILABLE_CLOCKSOURCE]);
     let copied = copied.map(|path| (path.to_string(), host.read(path).known().cloned()));
@@ -172,9 +172,15 @@ fn files(host: &Host, log: &KernelLog, report: &Report) -> anyhow::Result<Vec<(S
         ("/var/log/dmesg".into(), log.map(|lines| lines.join("\n") + "\n")),
         (json_path("cpuid"), cpuid.map(json).transpose()?),
         (json_path("ntp"), ntp.map(json).transpose()?),
-        (json_path("measured"), Some(json(serde_json::to_string_pretty(&Measured::of(report)))?)),
+        (json_path("measured"), Some(json(serde_json::to_string_pretty(&figures(report)))?)),
     ];
     Ok(copied.chain(others).filter_map(|(path, text)| Some((path, text?))).collect())
+}
+
+/// Returns the measured figures, without the rest of the report, which can identify the host.
+fn figures(report: &Report) -> Report {
+    let Report { measured_seconds, clocks, tsc, cpus, activity, drift, .. } = report.clone();
+    Report { measured_seconds, clocks, tsc, cpus, activity, drift, ..Report::default() }
 }
 
 /// Returns the first CPU's block of /proc/cpuinfo, with the copied fields.

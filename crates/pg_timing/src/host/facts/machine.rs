@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::host::measure;
-use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use timing_clock::{Architecture, Clock, Features, SystemSyscall};
 
 impl Host {
@@ -14,10 +14,9 @@ impl Host {
                 "(none)" => Fact::unavailable("the host has no name"),
                 _ => Fact::Known(name),
             }),
-            kernel: (self.sysctl("kern.osrelease").map(|release| format!("FreeBSD {release}")))
-                .or_else(|| self.read_line("/proc/sys/kernel/osrelease").map(|release| format!("Linux {release}"))),
+            kernel: self.read_line("/proc/sys/kernel/osrelease").map(|release| format!("Linux {release}")),
             architecture: self.architecture(),
-            cpu_model: self.sysctl("hw.model").or_else(|| self.cpuinfo_field(&["model name", "Model"])),
+            cpu_model: self.cpuinfo_field(&["model name", "Model"]),
             virtualization: self.virtualization(),
             platform: self.platform(),
             cpu_flags: self.cpu_flags(),
@@ -45,14 +44,11 @@ impl Host {
         if self.is_live() {
             return Fact::Known(std::env::consts::ARCH.into());
         }
-        let linux = |text: String| {
+        self.cpuinfo().and_then(|text| {
             let is_arm = field(&text, "CPU implementer").map(|_| "aarch64".into());
             let name = field(&text, "vendor_id").map(|_| "x86_64".into()).or(is_arm);
             Fact::of(name, "/proc/cpuinfo has neither vendor_id nor CPU implementer")
-        };
-        self.sysctl("hw.machine_arch")
-            .map(|name| name.replace("amd64", "x86_64"))
-            .or_else(|| self.cpuinfo().and_then(linux))
+        })
     }
 
     /// Returns the kernel's description of the CPUs.
@@ -91,18 +87,10 @@ impl Host {
         if self.is_live() {
             return Fact::Known(Features::of_this_cpu());
         }
-        if let Fact::Known(architecture) = self.sysctl("hw.machine_arch") {
-            let known = |name: &str, of: fn(&str) -> bool| self.sysctl(name).known().is_some_and(|value| of(value));
-            let mut features = Features::default();
-            features.rdtscp = architecture == "amd64";
-            features.invariant = known("kern.timecounter.invariant_tsc", |value| value != "0");
-            features.hypervisor = known("kern.vm_guest", |guest| guest != "none");
-            return Fact::Known(features);
-        }
-        let cpuid: CapturedCpuid = self.captured_json("cpuid").known().cloned().unwrap_or_default();
+        let cpuid = self.captured_json("cpuid").known().cloned().unwrap_or_default();
         match self.architecture().known().map(String::as_str) {
-            Some("aarch64") => Fact::Known(captured_features(Architecture::Aarch64, "", CapturedCpuid::default())),
-            _ => self.cpuinfo_field(&["flags"]).map(|flags| captured_features(Architecture::X86_64, &flags, cpuid)),
+            Some("aarch64") => Fact::Known(captured_features(Architecture::Aarch64, "", &Value::Null)),
+            _ => self.cpuinfo_field(&["flags"]).map(|flags| captured_features(Architecture::X86_64, &flags, &cpuid)),
         }
     }
 
@@ -129,8 +117,7 @@ impl Host {
 
     /// Returns the name of the hypervisor, or "none".
     fn virtualization(&self) -> Fact<String> {
-        let guest = self.sysctl("kern.vm_guest");
-        let named = self.is_gvisor().then_some("gVisor").or(guest.known().map(|guest| hypervisor_name(guest)));
+        let named = self.is_gvisor().then_some("gVisor");
         if let Some(name) = named.or(self.cloud().map(|(hypervisor, _)| hypervisor)) {
             return Fact::Known(name.into());
         }
@@ -211,22 +198,14 @@ pub fn parameters_about_clocks(line: &str) -> Vec<String> {
     words.map(String::from).collect()
 }
 
-/// Values from CPUID that /proc/cpuinfo does not contain. A captured tree has them in an extra file.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CapturedCpuid {
-    pub hypervisor_signature: Option<String>,
-    pub leaf_15_hz: Option<f64>,
-    pub leaf_16_hz: Option<f64>,
-    pub hypervisor_hz: Option<f64>,
-}
-
-impl CapturedCpuid {
-    pub fn of(features: &Features) -> CapturedCpuid {
-        let &Features { leaf_15_hz, leaf_16_hz, hypervisor_hz, .. } = features;
-        let hypervisor_signature = features.hypervisor_signature.clone();
-        CapturedCpuid { hypervisor_signature, leaf_15_hz, leaf_16_hz, hypervisor_hz }
-    }
+/// Returns values from CPUID that /proc/cpuinfo does not contain. A captured tree has them in an extra file.
+pub fn captured_cpuid(features: &Features) -> Value {
+    json!({
+        "hypervisor_signature": features.hypervisor_signature,
+        "leaf_15_hz": features.leaf_15_hz,
+        "leaf_16_hz": features.leaf_16_hz,
+        "hypervisor_hz": features.hypervisor_hz,
+    })
 }
 
 /// The CPU flags about the counter.
@@ -235,7 +214,7 @@ const COUNTER_FLAGS: &str =
 
 /// Returns the features that the flags of /proc/cpuinfo and the captured values of CPUID show. Linux sets `nonstop_tsc` and
 /// `constant_tsc` for CPUID's invariant bit.
-fn captured_features(architecture: Architecture, flags: &str, cpuid: CapturedCpuid) -> Features {
+fn captured_features(architecture: Architecture, flags: &str, cpuid: &Value) -> Features {
     let has = |name| flags.split_whitespace().any(|flag| flag == name);
     let mut features = Features::default();
     features.architecture = architecture;
@@ -243,15 +222,15 @@ fn captured_features(architecture: Architecture, flags: &str, cpuid: CapturedCpu
     features.invariant = has("nonstop_tsc") && has("constant_tsc");
     features.tsc_adjust = has("tsc_adjust");
     features.hypervisor = has("hypervisor");
-    features.hypervisor_signature = cpuid.hypervisor_signature;
-    features.leaf_15_hz = cpuid.leaf_15_hz;
-    features.leaf_16_hz = cpuid.leaf_16_hz;
-    features.hypervisor_hz = cpuid.hypervisor_hz;
+    features.hypervisor_signature = cpuid["hypervisor_signature"].as_str().map(String::from);
+    features.leaf_15_hz = cpuid["leaf_15_hz"].as_f64();
+    features.leaf_16_hz = cpuid["leaf_16_hz"].as_f64();
+    features.hypervisor_hz = cpuid["hypervisor_hz"].as_f64();
     features
 }
 
 /// Returns the first value of a field in a file of lines `name: value`, like /proc/cpuinfo.
-pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name).then_some(value.trim())
@@ -278,17 +257,16 @@ pub const AZURE_TAG: &str = "7783-7084-3265-9085-8269-3286-77";
 /// gVisor's kernel version, which does not depend on the host.
 pub const GVISOR_VERSION: &str = "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016";
 
-/// Returns the hypervisor's name for a signature of CPUID leaf 0x40000000, or for FreeBSD's name. Unknown signatures
-/// are returned unchanged.
+/// Returns the hypervisor's name for a signature of CPUID leaf 0x40000000. Unknown signatures are returned unchanged.
 fn hypervisor_name(signature: &str) -> &str {
     match signature {
-        "KVMKVMKVM" | "Linux KVM Hv" | "kvm" => "KVM",
-        "XenVMMXenVMM" | "xen" => "Xen",
-        "Microsoft Hv" | "hv" => "Hyper-V",
-        "VMwareVMware" | "vmware" => "VMware",
+        "KVMKVMKVM" | "Linux KVM Hv" => "KVM",
+        "XenVMMXenVMM" => "Xen",
+        "Microsoft Hv" => "Hyper-V",
+        "VMwareVMware" => "VMware",
         "TCGTCGTCGTCG" => "QEMU TCG",
         "VBoxVBoxVBox" => "VirtualBox",
-        "bhyve bhyve" | "bhyve" => "bhyve",
+        "bhyve bhyve" => "bhyve",
         "prl hyperv" | "lrpepyh vr" => "Parallels",
         other => other,
     }
@@ -426,7 +404,7 @@ mod tests {
 
     #[test]
     fn flags_are_translated_to_features() {
-        let features = |flags| captured_features(Architecture::X86_64, flags, CapturedCpuid::default());
+        let features = |flags| captured_features(Architecture::X86_64, flags, &Value::Null);
         let guest = features("fpu rdtscp constant_tsc nonstop_tsc hypervisor");
         assert!(guest.rdtscp && guest.invariant && guest.hypervisor && !guest.tsc_adjust);
         assert!(!features("constant_tsc").invariant);

@@ -101,48 +101,14 @@ pub const CURRENT_CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksour
 const AVAILABLE_CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
 impl Host {
-    /// Returns the current and the available clock sources. In a tree of FreeBSD, these are the timecounters that the
-    /// kernel can select.
+    /// Returns the current and the available clock sources.
     pub fn clocksource(&self) -> Clocksource {
-        let (place, current, available) = match self.timecounters() {
-            Fact::Known(choice) => {
-                (TIMECOUNTER, self.sysctl(TIMECOUNTER), Fact::Known(selectable_timecounters(choice)))
-            }
-            Fact::Unavailable { .. } => {
-                let names = self.read_line(AVAILABLE_CLOCKSOURCE);
-                let names = names.map(|names| usable_names(names.split_whitespace().map(String::from)));
-                (CURRENT_CLOCKSOURCE, self.read_line(CURRENT_CLOCKSOURCE), names)
-            }
-        };
-        let not_a_name = format!("{place}: not the name of a clock source");
+        let not_a_name = format!("{CURRENT_CLOCKSOURCE}: not the name of a clock source");
+        let current = self.read_line(CURRENT_CLOCKSOURCE);
         let current = current.and_then(|name| Fact::of(is_name(&name).then_some(name), not_a_name));
+        let available = self.read_line(AVAILABLE_CLOCKSOURCE);
+        let available = available.map(|names| usable_names(names.split_whitespace().map(String::from)));
         Clocksource { current, available, before: None }
-    }
-
-    /// Returns the value of a setting of FreeBSD. A tree of FreeBSD has the output of `sysctl` in a file.
-    pub fn sysctl(&self, name: &str) -> Fact<String> {
-        if self.is_live() {
-            return Fact::unavailable("only a tree of FreeBSD contains it");
-        }
-        let value = |text: String| machine::field(&text, name).filter(|value| !value.is_empty()).map(String::from);
-        self.read("/sysctl").and_then(|text| Fact::of(value(text), format!("sysctl {name}: missing")))
-    }
-
-    /// Returns FreeBSD's timecounters that the kernel never selects, without the dummy, which never moves.
-    pub fn refused_timecounters(&self) -> Vec<String> {
-        let choice = self.timecounters().known().cloned().unwrap_or_default();
-        let refused = choice.into_iter().filter(|(quality, name)| *quality < 0 && name != "dummy");
-        usable_names(refused.map(|(_, name)| name))
-    }
-
-    /// Returns the quality and the name of FreeBSD's timecounters. Their text is like
-    /// `TSC-low(1000) HPET(950) i8254(0) dummy(-1000000)`. A name can contain spaces.
-    fn timecounters(&self) -> Fact<Vec<(i64, String)>> {
-        let counter = |item: &str| {
-            let (name, quality) = item.rsplit_once('(')?;
-            Some((quality.trim().parse().ok()?, name.trim().to_string()))
-        };
-        self.sysctl("kern.timecounter.choice").map(|choice| choice.split(')').filter_map(counter).collect())
     }
 }
 
@@ -158,8 +124,6 @@ impl Clocksource {
     }
 }
 
-/// FreeBSD's name of the setting.
-const TIMECOUNTER: &str = "kern.timecounter.hardware";
 /// The most names, and the most characters of a name. Linux allows 31 characters, and a kernel has fewer than ten names.
 const MOST: usize = 64;
 
@@ -191,50 +155,20 @@ mod tests {
         assert_eq!(Host::captured(root.path().into()).read_line("/name"), Fact::Known("a[31mb".into()));
     }
 
-    /// Returns a tree of FreeBSD.
-    fn freebsd(sysctl: &str) -> (tempfile::TempDir, Host) {
-        let root = tempfile::tempdir().unwrap();
-        std::fs::write(root.path().join("sysctl"), sysctl).unwrap();
-        let host = Host::captured(root.path().into());
-        (root, host)
-    }
-
     #[test]
     fn the_length_and_the_number_of_names_are_limited() {
         let root = tempfile::tempdir().unwrap();
-        let linux = Host::captured(root.path().into());
-        std::fs::create_dir_all(linux.file(CURRENT_CLOCKSOURCE).parent().unwrap()).unwrap();
+        let host = Host::captured(root.path().into());
+        std::fs::create_dir_all(host.file(CURRENT_CLOCKSOURCE).parent().unwrap()).unwrap();
         let long = "x".repeat(65_536);
-        std::fs::write(linux.file(CURRENT_CLOCKSOURCE), &long).unwrap();
-        std::fs::write(linux.file(AVAILABLE_CLOCKSOURCE), format!("{long} tsc {}", "hpet ".repeat(100_000))).unwrap();
-        let choice = format!("{long}(2000) tsc(1000) {}", "hpet(900) ".repeat(100_000));
-        let (_root, freebsd) =
-            freebsd(&format!("kern.timecounter.hardware: {long}\nkern.timecounter.choice: {choice}\n"));
-        assert!(freebsd.refused_timecounters().is_empty());
-        for host in [linux, freebsd] {
-            let clocksource = host.clocksource();
-            assert!(clocksource.current.known().is_none());
-            let available = clocksource.available.known().unwrap();
-            assert_eq!((available[0].as_str(), available.len()), ("tsc", 64));
-        }
-    }
-
-    #[test]
-    fn timecounters_are_listed_best_first_without_negative_qualities() {
-        let (_root, host) = freebsd(
-            "kern.timecounter.choice: ACPI-fast(900) HPET(950) TSC-low(-100) i8254(0) dummy(-1000000)\n\
-             kern.timecounter.hardware: HPET\n",
-        );
+        std::fs::write(host.file(CURRENT_CLOCKSOURCE), &long).unwrap();
+        std::fs::write(host.file(AVAILABLE_CLOCKSOURCE), format!("{long} tsc {}", "hpet ".repeat(100_000))).unwrap();
         let clocksource = host.clocksource();
-        assert_eq!(clocksource.available.known().unwrap(), &["HPET", "ACPI-fast", "i8254"]);
-        assert_eq!(clocksource.current.known().unwrap(), "HPET");
-        assert_eq!(host.refused_timecounters(), ["TSC-low"]);
-    }
-
-    #[test]
-    fn a_timecounter_name_can_contain_spaces() {
-        let (_root, host) = freebsd("kern.timecounter.choice: ARM MPCore Timecounter(1000) dummy(-1000000)\n");
-        assert_eq!(host.clocksource().available.known().unwrap(), &["ARM MPCore Timecounter"]);
-        assert_eq!(host.refused_timecounters(), [""; 0]);
+        assert!(clocksource.current.known().is_none());
+        let available = clocksource.available.known().unwrap();
+        assert_eq!((available[0].as_str(), available.len()), ("tsc", 64));
+        let timecounters = [long, "tsc".into()].map(|name| (1000, name)).into_iter();
+        let timecounters = selectable_timecounters(timecounters.chain(vec![(900, "hpet".into()); 100_000]).collect());
+        assert_eq!((timecounters[0].as_str(), timecounters.len()), ("tsc", 64));
     }
 }

@@ -212,17 +212,6 @@ impl KernelClockLog {
         let rates = self.this_boot().iter().rev().filter(|message| kinds.contains(&message.kind));
         rates.filter_map(|message| message.fields.number("mhz")).find(|mhz: &f64| *mhz > 0.0 && mhz.is_finite())
     }
-
-    /// Returns the clock source of a Linux before 2.6.21 for x86-64, which had no list of clock sources.
-    ///
-    /// "WALL ... GTOD" names the timer of the tick, and then the one that gettimeofday reads. Without GTOD, older
-    /// kernels name only the timer of the tick.
-    pub fn old_clocksource(&self) -> Option<&'static str> {
-        const TIMERS: [(&str, &str); 4] = [("TSC", "tsc"), ("HPET", "hpet"), ("PM", "acpi_pm"), ("PIT", "pit")];
-        self.field(Kind::OldTimer, "wall")?;
-        let timer = self.field(Kind::OldTimer, "timer")?.rsplit('/').next()?;
-        TIMERS.iter().find(|(old, _)| *old == timer).map(|(_, name)| *name)
-    }
 }
 
 /// Returns whether a text has a line of a kernel log about clocks.

@@ -45,8 +45,6 @@ pub enum Kind {
     Warp,
     /// the firmware changed the TSC of a CPU
     FirmwareBug,
-    /// the timer of a Linux without clock sources
-    OldTimer,
     /// a clock source of FreeBSD
     Timecounter,
     /// other messages about clocks
@@ -66,7 +64,6 @@ const SKIPPED: &str = "harmless: reading the watchdog took too long, so the kern
 const SELECTED: &str = "the kernel's clock source from now on";
 const FIRMWARE: &str = "the firmware changed a CPU's TSC, and the kernel corrected it";
 const TIMECOUNTER: &str = "a clock source; FreeBSD selects the one with the highest quality, and none below 0";
-const OLD_TIMER: &str = "an old Linux without a list of clock sources: its clock uses these timers";
 
 /// Every wording, Linux 2.6 to 7.1 and FreeBSD. A longer wording comes before a shorter one.
 #[rustfmt::skip]
@@ -134,8 +131,6 @@ pub const TABLE: &[Row] = {
         Row(FirmwareBug, Note, "TSC ADJUST: CPU{#cpu}: {#found} force to 0", FIRMWARE),
         Row(Other, Detail, "Skipped synchronization checks as TSC is reliable", "the kernel did not compare the CPUs"),
         Row(Other, Detail, "kvm-clock: Using msrs", "KVM offers its clock"),
-        Row(OldTimer, Note, "time.c: Using {.mhz} MHz WALL {wall} GTOD {timer} timer", OLD_TIMER),
-        Row(OldTimer, Note, "time.c: Using {.mhz} MHz {timer} timer", OLD_TIMER),
         Row(Timecounter, Note, "Timecounter \"{name}\" frequency {#hz} Hz quality {quality}", TIMECOUNTER),
         Row(Other, Detail, "PM: suspend entry", "the machine goes to sleep"),
         Row(Other, Detail, "Timekeeping suspended for {.seconds} seconds", "the machine slept that long"),

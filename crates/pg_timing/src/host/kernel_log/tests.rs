@@ -362,10 +362,7 @@ fn a_demotion_can_name_the_current_clock_source() {
 }
 
 #[test]
-fn old_systems() {
-    let old = parse("[    0.000000] time.c: Using 3.579545 MHz WALL PM GTOD PIT/TSC timer.\n");
-    assert_eq!((old.old_clocksource(), old.messages[0].shown.level), (Some("tsc"), Level::Note));
-    assert_eq!(parse("time.c: Using 1.193182 MHz PIT timer.").old_clocksource(), None, "only the tick's timer");
+fn a_timecounter_name_can_contain_spaces() {
     let log = parse(
         "Timecounter \"ARM MPCore Timecounter\" frequency 62500000 Hz quality 1000\nTimecounters tick every 1 ms\n",
     );

@@ -58,7 +58,7 @@ impl Instruments {
         let permission = timing_clock::counter::permitted();
         let mut clocks = clocks(permission);
         clocks.retain(|clock| wanted(clock.as_ref().map_or_else(|(name, _)| *name, |meter| meter.name)));
-        clocks.iter_mut().flatten().for_each(|meter| meter.measure_step(budget, step_time));
+        clocks.iter_mut().flatten().for_each(|meter| meter.step = Some(meter.clock.step(budget, step_time)));
         let step = |wanted: &dyn Fn(&Meter) -> bool| {
             let meter = clocks.iter().flatten().find(|meter| wanted(meter))?;
             meter.step?.granularity.step()
@@ -94,7 +94,7 @@ impl Instruments {
             let outside = Outside { clock: &*self.outside, cost: self.outside_cost };
             for meter in self.clocks.iter_mut().flatten() {
                 if round == 0 || budget.go_on() {
-                    meter.slice(&outside, &budget.part(Nanos(unit.0 * meter.weight)));
+                    meter.clock.slice(&mut meter.record, &outside, &budget.part(Nanos(unit.0 * meter.weight)));
                 }
             }
             self.sample();
@@ -109,7 +109,8 @@ impl Instruments {
         let outside = Outside { clock: &*self.outside, cost: self.outside_cost };
         for meter in self.clocks.iter_mut().flatten() {
             meter.record = Record::default();
-            meter.slice(&outside, &budget.part(Nanos(limit.0 * meter.weight / weights.max(1.0))));
+            let part = budget.part(Nanos(limit.0 * meter.weight / weights.max(1.0)));
+            meter.clock.slice(&mut meter.record, &outside, &part);
         }
     }
 

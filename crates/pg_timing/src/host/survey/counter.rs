@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::host::check;
+use crate::statistics::round_up;
 use timing_clock::{
     Claim, ClaimSource, Clock, Counter, NANOSECONDS, REFERENCE_NAME, Reference, System, counter, cpu_claims, distrust,
     firmware_claim, measure_rate, postgres19,
@@ -25,7 +26,7 @@ pub fn judge(
             let shown = to_uncertainty(rate.rate.khz(), rate.uncertainty.0);
             let rounded = (shown - rate.rate.khz()).abs() / shown * 1e6;
             tsc.frequency_khz = Fact::Known(shown);
-            tsc.uncertainty_ppm = Some(two_digits(rate.uncertainty.0 + rounded));
+            tsc.uncertainty_ppm = Some(round_up(rate.uncertainty.0 + rounded));
             tsc.source = Some("measured".into());
             tsc.reference = Some(REFERENCE_NAME.into());
         }
@@ -59,7 +60,7 @@ pub fn judge(
     let report = |claim: Claim| ClaimReport {
         source: claim.source.to_string(),
         frequency_khz: claim.rate.khz(),
-        rounding_ppm: two_digits(claim.rounding.0 / claim.rate.0 * 1e6),
+        rounding_ppm: round_up(claim.rounding.0 / claim.rate.0 * 1e6),
         disagreement_ppm: measured.map(|measured| (claim.rate.ppm_from(measured).0 * 100.0).round() / 100.0),
     };
     tsc.claims = claims.into_iter().map(report).collect();
@@ -74,24 +75,12 @@ fn to_uncertainty(khz: f64, ppm: f64) -> f64 {
     format!("{:.decimals$}", (khz / unit).round() * unit).parse().unwrap_or(khz)
 }
 
-/// Rounds an uncertainty up to two digits, so that it remains a bound.
-fn two_digits(ppm: f64) -> f64 {
-    if ppm.is_nan() || ppm <= 0.0 {
-        return ppm;
-    }
-    let decimals = 1 - ppm.log10().floor() as i32;
-    let scale = 10f64.powi(decimals);
-    (ppm * scale).ceil() / scale
-}
-
 /// If bogomips differ by more, the kernel's delay loop does not use the counter.
 const DELAY_LOOP_PPM: f64 = 50_000.0;
 
 /// Returns the claims of firmware, kernel and procfs.
 fn other_claims(host: &Host, report: &Report, log: &KernelLog, measured: Option<Hertz>) -> Vec<Claim> {
     let mut claims: Vec<Claim> = host.is_live().then(firmware_claim).flatten().into_iter().collect();
-    let sysctl = host.sysctl("machdep.tsc_freq").known().and_then(|hz| hz.parse().ok()).filter(|hz| *hz > 0.0);
-    claims.extend(sysctl.map(|hz| Claim::new(ClaimSource::Sysctl, Hertz(hz), Hertz(0.5))));
     // The log's tsc lines and the delay loop describe the TSC, and no other counter.
     if report.host.architecture.known().is_some_and(|name| name == "x86_64") {
         claims.extend(log.of(host).into_iter().flat_map(kernel_claims));
@@ -220,9 +209,6 @@ mod tests {
         assert_eq!(to_uncertainty(2_299_998.026_3, 0.012), 2_299_998.03);
         assert_eq!(to_uncertainty(2_299_998.026_3, 2.0), 2_299_998.0);
         assert_eq!(to_uncertainty(2_299_998.026_3, 300.0), 2_300_000.0);
-        assert_eq!(two_digits(0.012_31), 0.013);
-        assert_eq!(two_digits(217.3), 220.0);
-        assert_eq!(two_digits(0.0), 0.0);
     }
 
     use crate::host::kernel_log::parse;

@@ -84,26 +84,27 @@ pub fn system_clock(limit: Nanos, stop: &AtomicBool) -> ClockReport {
 /// Returns the report of a captured tree: its facts, and the figures that were measured when it was captured.
 pub fn captured(host: &Host, log: &KernelLog) -> Report {
     let mut report = facts(host, log, Origin::Captured);
-    let measured: Fact<Measured> = host.captured_json("measured");
+    let measured: Fact<Report> = host.captured_json("measured");
     let why = match &measured {
         Fact::Unavailable { unavailable } if host.has_captured_json("measured") => unavailable.clone(),
         _ => "not measured".into(),
     };
     let figures = measured.known().cloned().unwrap_or_default();
-    let rate = |(khz, ppm)| Rate::new(Hertz(khz * 1e3), Ppm(ppm), Nanos::from_secs(figures.seconds));
-    let rate = figures.frequency_khz.zip(figures.uncertainty_ppm).map(rate);
-    let permission = if figures.permitted == Some(false) { Err(Refused::Denied) } else { Ok(()) };
+    let rate = |(khz, ppm)| Rate::new(Hertz(khz * 1e3), Ppm(ppm), Nanos::from_secs(figures.measured_seconds));
+    let rate = figures.tsc.frequency_khz.known().copied().zip(figures.tsc.uncertainty_ppm).map(rate);
+    let permission = if figures.tsc.permitted == Some(false) { Err(Refused::Denied) } else { Ok(()) };
     report.tsc = counter::judge(host, &report, permission, &rate.ok_or(why.clone()), log);
-    report.tsc.permitted = figures.permitted;
+    report.tsc.permitted = figures.tsc.permitted;
     if rate.is_none() {
         report.tsc.usable = report.tsc.usable.filter(|_| !report.tsc.distrust.is_empty());
     }
-    report.measured_seconds = figures.seconds;
+    report.measured_seconds = figures.measured_seconds;
     report.clocks = figures.clocks;
-    report.activity = Fact::of(figures.activity, &why);
+    report.activity = Fact::of(figures.activity.known().copied(), &why);
     report.drift = figures.drift;
-    if !figures.skew.is_empty() {
-        report.cpus = Cpus { skew: figures.skew, skew_unavailable: figures.skew_unavailable, ..report.cpus };
+    let Cpus { skew, skew_unavailable, .. } = figures.cpus;
+    if !skew.is_empty() {
+        report.cpus = Cpus { skew, skew_unavailable, ..report.cpus };
     }
     report
 }
@@ -177,7 +178,7 @@ fn messages(boot: &[Message]) -> Vec<KernelMessage> {
 const HYPERVISORS: [(&str, &str); 3] = [("xen", "Xen"), ("kvm-clock", "KVM"), ("hyperv", "Hyper-V")];
 
 /// Completes facts that are missing if only the log is there: the kernel's version and boot parameters, the last clock source,
-/// FreeBSD's timecounters, and the timer of an old Linux.
+/// and FreeBSD's timecounters.
 pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut Clocksource) {
     fill(&mut facts.kernel, log.field(Kind::Boot, "version").map(|version| format!("Linux {version}")));
     fill(&mut facts.boot_parameters, log.field(Kind::CommandLine, "line").map(parameters_about_clocks));
@@ -185,12 +186,6 @@ pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut C
     let hypervisor = named.flatten().find_map(|name| HYPERVISORS.iter().find(|(start, _)| name.starts_with(start)));
     fill(&mut facts.virtualization, hypervisor.map(|(_, name)| name.to_string()));
     fill(&mut clocksource.current, last_clocksource(log));
-    if clocksource.current.known().is_none() && clocksource.available.known().is_none() {
-        // This kernel has only one clock source.
-        let old = log.old_clocksource().map(String::from);
-        fill(&mut clocksource.available, old.clone().map(|name| vec![name]));
-        fill(&mut clocksource.current, old);
-    }
     let quality =
         |Message { fields, .. }: &Message| Some((fields.number("quality")?, fields.text("name")?.to_string()));
     let timecounters: Vec<(i64, String)> = log.of(Kind::Timecounter).filter_map(quality).collect();
@@ -265,20 +260,6 @@ mod tests {
     }
 
     #[test]
-    fn the_timer_of_an_old_linux_is_its_clock_source() {
-        for (timers, name) in [
-            ("WALL PM GTOD PIT/TSC", "tsc"),
-            ("WALL HPET GTOD HPET/TSC", "tsc"),
-            ("WALL PM GTOD PM", "acpi_pm"),
-            ("WALL HPET GTOD HPET", "hpet"),
-        ] {
-            let log = format!("[    0.000000] time.c: Using 3.579545 MHz {timers} timer.");
-            assert_eq!(completed(&log), (None, Some(name.into()), Some(vec![name.into()])), "{timers}");
-        }
-        assert_eq!(completed("time.c: Using 1.193182 MHz PIT timer."), (None, None, None), "only the tick's timer");
-    }
-
-    #[test]
     fn freebsds_timecounters_are_available_best_first() {
         let log = "Timecounter \"i8254\" frequency 1193182 Hz quality 0\n\
                    Timecounter \"HPET\" frequency 14318180 Hz quality 950\n\
@@ -314,9 +295,7 @@ mod tests {
         let mut report = Report::empty(Origin::Captured, "x");
         report.clocksource.current = Fact::Known("hpet".into());
         report.host.kernel = Fact::Known("Linux 6.18".into());
-        let log = parse(
-            "time.c: Using 3.579545 MHz WALL PM GTOD PIT/TSC timer.\nTimecounter \"TSC\" frequency 1 Hz quality 1\n",
-        );
+        let log = parse("Switched to clocksource tsc\nTimecounter \"TSC\" frequency 1 Hz quality 1\n");
         let before = (report.host.clone(), report.clocksource.clone());
         complete(&log, &mut report.host, &mut report.clocksource);
         assert_eq!((report.host, report.clocksource), before);

@@ -38,7 +38,7 @@ fn host_in_a_sandbox() -> TempDir {
     let tree = fixture("hosts").join("kvm-tsc");
     let copy = copy_tree(&tree, measured);
     let mut figures = json(&std::fs::read_to_string(tree.join(measured)).unwrap());
-    figures["permitted"] = false.into();
+    figures["tsc"]["permitted"] = false.into();
     std::fs::write(copy.path().join(measured), figures.to_string()).unwrap();
     copy
 }

@@ -64,20 +64,6 @@ fn reason_for_a_missing_tsc_is_shown() {
 }
 
 #[test]
-fn freebsd_timecounters_are_listed() {
-    let root = tempfile::tempdir().unwrap();
-    let choice = "ACPI-fast(900) HPET(950) TSC-low(-100) i8254(0) dummy(-1000000)";
-    add_file(&root, "sysctl", &format!("kern.timecounter.hardware: HPET\nkern.timecounter.choice: {choice}\n"));
-    let expected = [
-        row("HPET", ClocksourceState::Current),
-        row("ACPI-fast", ClocksourceState::Available),
-        row("i8254", ClocksourceState::Available),
-        row("TSC-low", ClocksourceState::NegativeQuality),
-    ];
-    assert_eq!(rows(&root), expected);
-}
-
-#[test]
 fn current_clocksource_file_is_enough() {
     let root = sysfs("hpet", "hpet acpi_pm");
     let file = current_file(root.path());

@@ -198,7 +198,10 @@ impl Machine for SyntheticMachine {
             Ok(Meter::new("system_syscall", self.clock(Kind::Syscall), 1.0, false)),
         ];
         let (stop, limit) = (AtomicBool::new(false), Nanos::from_millis(50.0));
-        clocks.iter_mut().flatten().for_each(|meter| meter.measure_step(&Budget::new(limit, &stop), limit));
+        clocks
+            .iter_mut()
+            .flatten()
+            .for_each(|meter| meter.step = Some(meter.clock.step(&Budget::new(limit, &stop), limit)));
         let meter = |clock, reference| DriftMeter::new(self.clock(clock), 1.0, self.clock(reference), Nanos(1.0));
         let offset =
             |clock, kind, reference, other, slew| OffsetMeter { clock, reference, meter: meter(kind, other), slew };

@@ -4,8 +4,8 @@ mod grammar;
 use super::{ALL, PREFIX, bound_s, label, text};
 use crate::report::{
     AccessPath, Action, AdviseReport, ClockReport, ClockTotals, Collector, CoreShare, Drift, EventKind, EventsAre,
-    Fact, FastTiming, Finding, MonitorReport, Ntp, OwnUse, ReadCost, ReadCostLimits, Report, ServerReport,
-    SettingAdvice, Severity, Skew, Verdict, WatchedClock, WatchedFinding,
+    Fact, FastTiming, Finding, MonitorReport, Ntp, OwnUse, ReadCost, Report, ServerReport, SettingAdvice, Severity,
+    Skew, Verdict, WatchedClock, WatchedFinding,
 };
 use grammar::{Metric, Series, parse};
 use proptest::prelude::*;
@@ -35,7 +35,6 @@ fn complete(text: &str) -> MonitorReport {
     };
     let mut now = Report {
         verdict: Verdict { severity: Severity::Warning, summary: "slow".into() },
-        read_cost_limits_ns: Some(ReadCostLimits { warning: 100.0, critical: 1000.0 }),
         drift: vec![Drift {
             clock: text.into(),
             reference: "monotonic_raw".into(),
@@ -153,7 +152,7 @@ fn figures_have_base_units() {
     let metrics = parse(&text(&complete("system"))).unwrap();
     for (name, expected) in [
         ("clock_read_cost_seconds", vec!["system=0.0000000201"]),
-        ("clock_read_cost_limit_seconds", vec!["warning=0.0000001", "critical=0.000001"]),
+        ("clock_read_cost_limit_seconds", vec!["warning=0.0000001", "critical=0.0000005"]),
         ("clock_largest_gap_seconds", vec!["system=0.00025"]),
         ("clock_drift_ratio", vec!["system,monotonic_raw=-0.0000125"]),
         ("clock_drift_error_ratio", vec!["system,monotonic_raw=0.00000025"]),
@@ -217,6 +216,7 @@ fn a_missing_figure_has_no_series() {
     let always = [
         "build_info",
         "events_total",
+        "clock_read_cost_limit_seconds",
         "kernel_clock_messages_total",
         "suspends_total",
         "suspended_seconds_total",

@@ -221,7 +221,6 @@ prop_compose! {
             clock, reference: id, rate_ppm: e, uncertainty_ppm: f, bend_ppm: g, steps: vec![], over_seconds: h,
         }];
         report.counter = Some(Rate::new(Hertz(a), Ppm(b), Nanos(1e9)));
-        report.now.read_cost_limits_ns = Some(ReadCostLimits { warning: c, critical: d });
         report.own = OwnUse { cpu_s: e, cpu_share: f, memory_bytes: Some(count) };
         report.now.host.name = Fact::Known(host);
         MonitorReport {

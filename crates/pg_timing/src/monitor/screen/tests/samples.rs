@@ -84,7 +84,6 @@ pub fn healthy() -> MonitorReport {
                 with PostgreSQL 19's tsc): a million rows through three nodes take up to about 0.23 s longer."
                     .into(),
         },
-        read_cost_limits_ns: Some(ReadCostLimits { warning: 100.0, critical: 500.0 }),
         drift: vec![Drift {
             clock: "system".into(),
             reference: timing_clock::REFERENCE_NAME.into(),
