@@ -26,6 +26,7 @@ use crate::report::{
 };
 use crate::server::connection::Connection;
 use crate::statistics::{Round, is_decided, median, ratio};
+use crate::tokens::Tokens;
 use std::collections::{HashMap, VecDeque};
 
 /// Options of the runs that show the nodes. PostgreSQL 18 and later count buffers by default.
@@ -368,12 +369,7 @@ fn pairs(a: &[ComparedNode], b: &[ComparedNode]) -> Vec<NodePair> {
 
 /// Returns the table in a node's name, without its alias: `t` of `Index Scan using i on t x`.
 fn relation(title: &str) -> Option<&str> {
-    let (_, relation) = title.rsplit_once(" on ")?;
-    let end = match relation.strip_prefix('"') {
-        Some(quoted) => quoted.find('"')? + 2,
-        None => relation.find(' ').unwrap_or(relation.len()),
-    };
-    Some(&relation[..end])
+    Some(Tokens::of(title.rsplit_once(" on ")?.1).next()?.text)
 }
 
 #[cfg(test)]
