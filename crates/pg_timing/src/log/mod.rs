@@ -78,14 +78,6 @@ const MAX_THREADS: usize = 4;
 type Next = Result<ControlFlow<()>, Unusable>;
 const CONTINUE: Next = Ok(ControlFlow::Continue(()));
 
-/// What the caller of [`Log::estimates`] needs.
-#[derive(Clone, Copy, Default)]
-struct Needs {
-    /// the last plan may end without a line end
-    cut_end: bool,
-    nodes: bool,
-}
-
 impl Log<'_> {
     /// Reads all plans, and adds up their overhead by statement.
     pub fn totals(self) -> Result<LogReport, Error> {
@@ -121,7 +113,7 @@ impl Log<'_> {
     /// Returns the last usable plan. If what the user gave contradicts a later plan, that is an error.
     pub fn last(self) -> Result<Plans, Error> {
         let mut last = None;
-        let mut gaps = self.estimates(Needs { cut_end: true, nodes: false }, &mut |_, estimate| match estimate {
+        let mut gaps = self.estimates(true, false, &mut |_, estimate| match estimate {
             Err(why) if !why.contradicts_inputs() => Err(why),
             result => {
                 last = Some(result);
@@ -144,7 +136,7 @@ impl Log<'_> {
     /// Returns the slowest plans, the slowest one first.
     pub fn slowest(self, most: usize) -> Result<Plans, Error> {
         let mut slowest = Vec::<Estimate>::new();
-        let gaps = self.estimates(Needs::default(), &mut |_, estimate| {
+        let gaps = self.estimates(false, false, &mut |_, estimate| {
             let estimate = estimate?;
             // Of equally slow plans, the first ones of the log count.
             let at = slowest.partition_point(|known| known.report.reported_ms >= estimate.report.reported_ms);
@@ -158,7 +150,7 @@ impl Log<'_> {
     /// Returns plan number `nth`, from 1. What the user gave need not belong to the other plans.
     pub fn nth(self, nth: usize) -> Result<Plans, Error> {
         let mut found = None;
-        let gaps = self.estimates(Needs::default(), &mut |number, estimate| {
+        let gaps = self.estimates(false, false, &mut |number, estimate| {
             let skipped = estimate.as_ref().err().filter(|why| number == nth || !why.contradicts_inputs()).cloned();
             if number == nth {
                 found = Some(estimate);
@@ -174,15 +166,17 @@ impl Log<'_> {
 
     /// Passes the report of each plan to `found`, in the order of the log, until it returns false.
     pub fn each(self, found: &mut dyn FnMut(ExplainReport) -> bool) -> Result<Gaps, Error> {
-        self.estimates(Needs { cut_end: false, nodes: true }, &mut |_, estimate| match found(estimate?.report) {
+        self.estimates(false, true, &mut |_, estimate| match found(estimate?.report) {
             true => CONTINUE,
             false => Ok(ControlFlow::Break(())),
         })
     }
 
+    /// Reads the report of each plan. `has_nodes`: with the nodes, which the threads compute.
     fn estimates(
         &self,
-        needs: Needs,
+        accepts_cut_end: bool,
+        has_nodes: bool,
         collect: &mut dyn FnMut(usize, Result<Estimate, Unusable>) -> Next,
     ) -> Result<Gaps, Error> {
         let (sources, inputs) = (&self.sources, &self.inputs);
@@ -190,12 +184,12 @@ impl Log<'_> {
             let mut estimate = estimate(plan, inputs)?;
             let capture = estimate.report.capture.get_or_insert_default();
             (capture.place, capture.is_nested) = (Some(sources.place(logged.place)), logged.is_nested);
-            if needs.nodes {
+            if has_nodes {
                 estimate.report.nodes = estimate.nodes();
             }
             Ok(estimate)
         };
-        self.read(threads(), needs.cut_end, &work, &mut |number, mut estimate| {
+        self.read(threads(), accepts_cut_end, &work, &mut |number, mut estimate| {
             if let Ok(estimate) = &mut estimate {
                 let capture = estimate.report.capture.get_or_insert_default();
                 // The number of all plans is not known yet.
@@ -222,8 +216,8 @@ impl Log<'_> {
                 results.push((logged, result));
             });
         };
-        let (mut gaps, mut skips, mut hosts, mut formats) =
-            (Gaps::default(), Skips::default(), BTreeMap::<_, u64>::new(), BTreeSet::new());
+        let (mut gaps, mut skipped, mut hosts, mut formats) =
+            (Gaps::default(), Vec::new(), BTreeMap::<_, u64>::new(), BTreeSet::new());
         let errors = pipeline::read(self, threads, accepts_cut_end, &parse, &mut |(logged, result)| {
             gaps.plans += 1;
             formats.extend(logged.format);
@@ -232,12 +226,13 @@ impl Log<'_> {
             }
             collect(gaps.plans, result).unwrap_or_else(|why| {
                 gaps.damaged_messages += u64::from(logged.is_message && why.is_damage());
-                skips.add(self.sources.place(logged.place), why);
+                skip(&mut skipped, self.sources.place(logged.place), why);
                 ControlFlow::Continue(())
             })
         });
         let was_stopped = self.stop.load(Ordering::Relaxed);
-        let skipped = skips.sorted();
+        // The most frequent one first
+        skipped.sort_by_key(|skipped| std::cmp::Reverse(skipped.plans));
         if gaps.plans as u64 <= skipped.iter().map(|skipped| skipped.plans).sum() {
             let stopped = || Error::new("stopped before a plan was read", "wait until the progress bar moves");
             let error = was_stopped.then(stopped).or(errors.into_iter().next());
@@ -295,25 +290,13 @@ fn notes(sources: &Sources, hosts: &[LogHost], formats: &BTreeSet<Format>) -> Ve
     notes
 }
 
-/// The reasons why plans were skipped, in the order of their first plans. Reasons with the same hint count as one: their texts
-/// can contain figures.
-#[derive(Default)]
-struct Skips(Vec<SkippedPlans>);
-
-impl Skips {
-    fn add(&mut self, first: LogPlace, why: Unusable) {
-        let is_damaged = why.is_damage();
-        let Error { what: reason, hint, .. } = why.into();
-        match self.0.iter_mut().find(|known| known.hint == hint && known.is_damaged == is_damaged) {
-            Some(known) => known.plans += 1,
-            None => self.0.push(SkippedPlans { plans: 1, reason, hint, first, is_damaged }),
-        }
-    }
-
-    /// Returns the reasons, the most frequent one first.
-    fn sorted(mut self) -> Vec<SkippedPlans> {
-        self.0.sort_by_key(|skipped| std::cmp::Reverse(skipped.plans));
-        self.0
+/// Adds a plan to the reasons why plans were skipped. Reasons with the same hint count as one: their texts can contain figures.
+fn skip(skipped: &mut Vec<SkippedPlans>, first: LogPlace, why: Unusable) {
+    let is_damaged = why.is_damage();
+    let Error { what: reason, hint, .. } = why.into();
+    match skipped.iter_mut().find(|known| known.hint == hint && known.is_damaged == is_damaged) {
+        Some(known) => known.plans += 1,
+        None => skipped.push(SkippedPlans { plans: 1, reason, hint, first, is_damaged }),
     }
 }
 
