@@ -83,7 +83,7 @@ impl Search<'_> {
     fn text(&mut self, rest: &str, frame: &Frame) -> usize {
         let length = text_plan_length(rest);
         let whole = &rest[..length];
-        let is_plain = frame.is_empty() && whole[..frame.lead()].trim().is_empty() && !whole.contains("\n\"");
+        let is_plain = frame.is_empty() && frame.lead() == 0 && !whole.contains("\n\"");
         let plan = match is_plain {
             true => Cow::Borrowed(whole),
             false => whole.lines().flat_map(|line| [frame.inner(line), "\n".into()]).collect::<String>().into(),
