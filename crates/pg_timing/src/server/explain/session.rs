@@ -277,17 +277,6 @@ impl RunSession<'_> {
             Ok(session.run(explain)?.lines())
         })
     }
-
-    /// Runs an EXPLAIN ANALYZE with these settings and returns the executed plan. `fast_timing`: pg_fast_timing times the nodes;
-    /// without it, as in other sessions.
-    pub fn explain_analyze(
-        &mut self,
-        explain: &str,
-        settings: &[String],
-        fast_timing: Option<bool>,
-    ) -> Result<Plan, Error> {
-        parse_executed(&self.explain(explain, settings)?, fast_timing.unwrap_or(self.has_fast_timing))
-    }
 }
 
 /// A hint for texts that are not one statement with a plan.
@@ -320,7 +309,7 @@ fn parse_planning_ms(json: &str) -> Result<f64, Error> {
 /// Parses the JSON of EXPLAIN ANALYZE and returns the executed plan.
 ///
 /// pg_fast_timing may estimate the times. Servers before 18 do not show this in the plan, so the caller says it.
-fn parse_executed(json: &str, fast_timing: bool) -> Result<Plan, Error> {
+pub fn parse_executed(json: &str, fast_timing: bool) -> Result<Plan, Error> {
     let explained = parse(json)?;
     explained.execution_ms.ok_or_else(|| not_understood("it has no Execution Time"))?;
     let mut plan = Plan::new(explained);
