@@ -2,13 +2,11 @@
 //! statements that read the clock take longer.
 
 use super::settings::{Server, Session};
-use crate::error::Error;
 use crate::host::check::judge;
 use crate::host::facts::{Host, KernelLog};
 use crate::host::measure::Budget;
 use crate::host::survey;
 use crate::report::{NS_PER_MS, ReadCost, Report, SYSTEM};
-use crate::server::connection::Connection;
 use crate::server::own_sql;
 use crate::statistics::{RUN_TO_RUN_VARIATION, median, median_error};
 use std::sync::atomic::AtomicBool;
@@ -55,13 +53,6 @@ impl Clocks {
             None => Clocks { here: here.here, ..by_statements(session, server, &here.read.how) },
         }
     }
-}
-
-/// Measures the read cost of the clock that times the server's plan nodes.
-pub fn node_read(connection: &mut Connection) -> Result<ReadCost, Error> {
-    let mut session = Session::new(connection);
-    let server = Server::of(&mut session)?;
-    Ok(Clocks::of(&mut session, &server).node)
 }
 
 /// Returns a read cost, with its bounds. Without `ns`, it is unknown.

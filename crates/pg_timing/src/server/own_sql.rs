@@ -202,14 +202,6 @@ pub fn count_rows(rows: u32) -> String {
     format!("SELECT pg_catalog.count(*) FROM (SELECT pg_catalog.generate_series(1, {rows})) AS rows")
 }
 
-/// Returns a statement that counts rows in loops.
-pub fn count_rows_in_loops(loops: u32, rows: u32) -> String {
-    format!(
-        "SELECT pg_catalog.count(*) \
-         FROM pg_catalog.generate_series(1, {loops}) a, pg_catalog.generate_series(1, {rows}) b"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,7 +233,6 @@ mod tests {
             explain_timestamps("clock_timestamp", 7),
             generic_plans_of_prepared("pg_timing_statement"),
             count_rows(7),
-            count_rows_in_loops(7, 8),
         ]
     }
 
