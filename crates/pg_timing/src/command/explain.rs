@@ -2,7 +2,7 @@
 
 use super::connection;
 use super::values::{DAY_S, count, number};
-use super::{NOT_DONE, input, interrupt, note, output, print, progress};
+use super::{NOT_DONE, interrupt, note, output, print, progress, read_input, stdin_may_have_text};
 use crate::document::{self, Document, html, log, pages, statements};
 use crate::error::{Error, require};
 use crate::host::check::judge;
@@ -346,7 +346,7 @@ fn texts(arguments: &ExplainArguments) -> anyhow::Result<Vec<String>> {
         return Ok(arguments.command.clone());
     }
     let Some(file) = arguments.file.as_deref() else {
-        if input::stdin_may_have_text() {
+        if stdin_may_have_text() {
             note("stdin is not read; for a statement on stdin: pg_timing explain -f -");
         }
         return Ok(vec![own_sql::count_rows(TEST_ROWS)]);
@@ -356,7 +356,7 @@ fn texts(arguments: &ExplainArguments) -> anyhow::Result<Vec<String>> {
 
 /// Returns the statements in a file or on stdin.
 fn text_of(file: &Path) -> anyhow::Result<String> {
-    let input = input::read(file, MAX_STATEMENT_BYTES, HINT)?;
+    let input = read_input(file, MAX_STATEMENT_BYTES, HINT)?;
     let why = || Error::new(format!("{} is not UTF-8 text", input.name), "convert it, for example with iconv");
     Ok(String::from_utf8(input.bytes).map_err(|_| why())?)
 }
@@ -477,7 +477,7 @@ fn status_of_captured(skipped: &[SkippedPlans], has_gaps: bool) -> u8 {
 }
 
 fn read_host_report(path: &Path) -> anyhow::Result<Report> {
-    let input = input::read(path, MAX_REPORT_BYTES, HOST_REPORT_HINT)?;
+    let input = read_input(path, MAX_REPORT_BYTES, HOST_REPORT_HINT)?;
     let name = input.name;
     let mut report =
         Report::from_json(&input.bytes).map_err(|why| Error::new(format!("{name} {why}"), HOST_REPORT_HINT))?;
