@@ -1,8 +1,7 @@
 //! `pg_timing [check]`: measures this host's clocks, or reads a captured tree, and judges them.
 
-use super::input::{self, Input};
 use super::values::{Format, limits, seconds};
-use super::{interrupt, print, print_as, progress, with_details};
+use super::{Input, interrupt, print, print_as, progress, read_input, with_details};
 use crate::document;
 use crate::error::{Error, require};
 use crate::host::check::judge;
@@ -117,7 +116,7 @@ const MAX_LOG_BYTES: u64 = 64 << 20;
 
 /// Reads the kernel log that the user named.
 fn kernel_log(path: &Path) -> Result<KernelLog, Error> {
-    let Input { name, bytes } = input::read(path, MAX_LOG_BYTES, LONG_LOG_HINT)?;
+    let Input { name, bytes } = read_input(path, MAX_LOG_BYTES, LONG_LOG_HINT)?;
     KernelLog::named(&bytes).map_err(|why| Error::new(format!("the kernel log {name} {why}"), KERNEL_LOG_HINT))
 }
 

@@ -1,8 +1,7 @@
 //! `pg_timing compare`: shows what changed between two reports of a host.
 
-use super::input::{self, Input};
-use super::print_as;
 use super::values::Format;
+use super::{Input, print_as, read_input};
 use crate::document;
 use crate::error::{Error, require};
 use crate::host::check::judge;
@@ -61,7 +60,7 @@ pub fn run(arguments: CompareArguments) -> anyhow::Result<u8> {
 /// Returns the only report in a file, with its findings and the file's path. Another version may have written it, so this one
 /// decides the findings.
 fn read(path: &Path) -> Result<(String, Report), Error> {
-    let Input { name, bytes } = input::read(path, MAX_BYTES, INPUT_HINT)?;
+    let Input { name, bytes } = read_input(path, MAX_BYTES, INPUT_HINT)?;
     let mut reports = if is_json(&bytes) {
         read_all(&name, &bytes)?
     } else {

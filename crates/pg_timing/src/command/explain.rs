@@ -2,16 +2,17 @@
 
 use super::connection;
 use super::values::{DAY_S, count, number};
-use super::{NOT_DONE, input, interrupt, note, output, print, progress};
+use super::{NOT_DONE, interrupt, note, output, print, progress, read_input, stdin_may_have_text};
 use crate::document::{self, Document, html, log, pages, statements};
 use crate::error::{Error, require};
 use crate::host::check::judge;
-use crate::human::grouped;
+use crate::human::{grouped, with_margin};
 use crate::log::{Gaps, Log, Plans, Sources, quoted_name};
 use crate::plan::{Explained, Inputs, ServerClock, writer};
 use crate::report::{Difference, ExplainReport, LogPlace, PlanFormat, Report, SYSTEM, SkippedPlans};
 use crate::server::connection::Target;
-use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, classic, compare_statements, explain};
+use crate::server::explain::{NOT_ROLLED_BACK, RunOptions, Script, compare_statements, explain};
+use crate::server::own_sql;
 use clap::{Args, ValueEnum, ValueHint};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -96,7 +97,7 @@ Measure the overhead per call on a temporary server:
 #[command(args_override_self = true, after_help = WHAT_RUNS_DO)]
 pub struct ExplainArguments {
     /// SQL statement to measure. SET, RESET and PREPARE may come before it, also in their own -c. Without -c and -f, measure the
-    /// overhead per call with test statements: 100 000 rows in one scan and in 400 loops. If no option names a server and none
+    /// overhead per call with a test statement, which counts 100 000 rows. If no option names a server and none
     /// answers on the default socket, a temporary server is started, as with --ephemeral
     #[arg(short, long, value_name = "SQL", allow_hyphen_values = true)]
     pub command: Vec<String>,
@@ -231,11 +232,10 @@ pub fn run(arguments: &ExplainArguments) -> anyhow::Result<u8> {
     Ok(if was_stopped { NOT_DONE } else { status })
 }
 
-/// Runs the statement, or both statements, or the classic test if there is no statement. Returns the rendered report, the exit
-/// status, and whether the user stopped the runs.
+/// Runs the statement, or both statements. Returns the rendered report, the exit status, and whether the user stopped the runs.
 fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, u8, bool)> {
     let script = script(arguments)?;
-    let other = script.as_ref().map(|script| other_script(arguments, script)).transpose()?.flatten();
+    let other = other_script(arguments, &script)?;
     let stop = interrupt::flag()?;
     if arguments.allow_writes {
         note(&format!("each run is rolled back; {NOT_ROLLED_BACK}"));
@@ -249,8 +249,8 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, u8, bo
     connection.limit = connection.limit.min(options.limit);
     let mut show = progress("running");
     let format = arguments.format;
-    let output = match (script, other) {
-        (Some(script), Some(other)) => {
+    let output = match other {
+        Some(other) => {
             let compared = compare_statements(connection, [&script, &other], options, arguments.same_rows, &mut show);
             compared.map(|report| {
                 let page = || statements::page(&report);
@@ -258,17 +258,23 @@ fn run_on_server(arguments: &ExplainArguments) -> anyhow::Result<(String, u8, bo
                 (output, status_of_comparison(report.difference))
             })
         }
-        (Some(script), None) => {
-            explain(connection, &script, options, &mut show).and_then(|report| Ok((render_report(&report, format)?, 0)))
-        }
-        (None, _) => classic(connection, options, &mut show).map(|report| {
-            let page = || pages::of_classic(&report);
-            (render(&report, || document::explain::classic(&report), page, format), 0)
+        None => explain(connection, &script, options, &mut show).and_then(|mut report| {
+            report.notes.extend(per_call(&report).filter(|_| is_missing(arguments)));
+            Ok((render_report(&report, format)?, 0))
         }),
     };
     show(1.0);
     let (output, status) = output?;
     Ok((output, status, stop.load(Ordering::Relaxed)))
+}
+
+/// Returns what the test statement shows about other statements.
+fn per_call(report: &ExplainReport) -> Option<String> {
+    let runs = report.runs.as_ref().filter(|_| report.has_figures())?;
+    let ns = with_margin(runs.clock_per_call_ns + runs.rows_per_call_ns);
+    Some(format!(
+        "no statement was given, so this is a test statement: EXPLAIN ANALYZE adds {ns} ns to each row of each plan node"
+    ))
 }
 
 /// Returns the exit status of a comparison.
@@ -301,9 +307,16 @@ fn other_script(arguments: &ExplainArguments, script: &Script) -> anyhow::Result
 /// The hint if the statement is missing.
 const HINT: &str = "give the statement with -c, in a file with -f FILE, or on stdin with -f -";
 
-/// Returns the statement with its values, and the lines before it.
-fn script(arguments: &ExplainArguments) -> anyhow::Result<Option<Script>> {
-    let is_missing = arguments.command.is_empty() && arguments.file.is_none();
+/// Rows of the test statement. They take some milliseconds.
+const TEST_ROWS: u32 = 100_000;
+
+fn is_missing(arguments: &ExplainArguments) -> bool {
+    arguments.command.is_empty() && arguments.file.is_none()
+}
+
+/// Returns the statement with its values, and the lines before it, or the test statement if there is none.
+fn script(arguments: &ExplainArguments) -> anyhow::Result<Script> {
+    let is_missing = is_missing(arguments);
     if let Some(text) = arguments.connection.database.as_deref().filter(|text| is_missing && is_statement(text)) {
         let what = format!("\"{text}\" looks like a statement, and stands where a database is expected");
         return Err(Error::new(what, HINT).into());
@@ -312,14 +325,11 @@ fn script(arguments: &ExplainArguments) -> anyhow::Result<Option<Script>> {
     let has_other =
         arguments.against.is_some() || arguments.against_file.is_some() || !arguments.against_set.is_empty();
     require(!is_missing || !(has_other || arguments.same_rows), "--against needs a statement to compare with", HINT)?;
-    let can_show = !is_missing || arguments.format.plan().is_none();
-    require(can_show, "the formats plan-text and plan-json need a statement or a plan", HINT)?;
     let is_stdin = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new("-"));
     let hint = "give one of the statements in a file or on the command line";
     let is_twice = is_stdin(&arguments.file) && is_stdin(&arguments.against_file);
     require(!is_twice, "stdin can be only one of the two statements", hint)?;
-    let texts = texts(arguments)?;
-    Ok((!texts.is_empty()).then(|| Script::new(&texts, &arguments.param)).transpose()?)
+    Ok(Script::new(&texts(arguments)?, &arguments.param)?)
 }
 
 /// Returns whether a text begins like a statement that can be explained.
@@ -330,23 +340,23 @@ fn is_statement(text: &str) -> bool {
     words.next().is_some() && FIRST.iter().any(|word| first.eq_ignore_ascii_case(word))
 }
 
-/// Returns the texts from `-c`, or the one from a file or stdin with `-f`. It has none without these options.
+/// Returns the texts from `-c`, or the one from a file or stdin with `-f`, or the test statement without these options.
 fn texts(arguments: &ExplainArguments) -> anyhow::Result<Vec<String>> {
     if !arguments.command.is_empty() {
         return Ok(arguments.command.clone());
     }
     let Some(file) = arguments.file.as_deref() else {
-        if input::stdin_may_have_text() {
+        if stdin_may_have_text() {
             note("stdin is not read; for a statement on stdin: pg_timing explain -f -");
         }
-        return Ok(Vec::new());
+        return Ok(vec![own_sql::count_rows(TEST_ROWS)]);
     };
     Ok(vec![text_of(file)?])
 }
 
 /// Returns the statements in a file or on stdin.
 fn text_of(file: &Path) -> anyhow::Result<String> {
-    let input = input::read(file, MAX_STATEMENT_BYTES, HINT)?;
+    let input = read_input(file, MAX_STATEMENT_BYTES, HINT)?;
     let why = || Error::new(format!("{} is not UTF-8 text", input.name), "convert it, for example with iconv");
     Ok(String::from_utf8(input.bytes).map_err(|_| why())?)
 }
@@ -467,7 +477,7 @@ fn status_of_captured(skipped: &[SkippedPlans], has_gaps: bool) -> u8 {
 }
 
 fn read_host_report(path: &Path) -> anyhow::Result<Report> {
-    let input = input::read(path, MAX_REPORT_BYTES, HOST_REPORT_HINT)?;
+    let input = read_input(path, MAX_REPORT_BYTES, HOST_REPORT_HINT)?;
     let name = input.name;
     let mut report =
         Report::from_json(&input.bytes).map_err(|why| Error::new(format!("{name} {why}"), HOST_REPORT_HINT))?;

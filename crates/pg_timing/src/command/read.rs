@@ -1,8 +1,7 @@
 //! `pg_timing read`: interprets the output of pg_test_timing.
 
-use super::input::{self, Input};
 use super::values::Format;
-use super::{output, print, with_details};
+use super::{Input, output, print, read_input, with_details};
 use crate::document;
 use crate::document::text::text;
 use crate::error::Error;
@@ -36,7 +35,7 @@ pub struct ReadArguments {
 }
 
 pub fn run(arguments: ReadArguments) -> anyhow::Result<u8> {
-    let Input { name, bytes } = input::read(&arguments.file, MAX_BYTES, TOO_LONG_HINT)?;
+    let Input { name, bytes } = read_input(&arguments.file, MAX_BYTES, TOO_LONG_HINT)?;
     // The output is ASCII. Text around it may have another encoding.
     let input = String::from_utf8_lossy(&bytes);
     let outputs = parse(&input).map_err(|why| {

@@ -1,7 +1,6 @@
 //! `pg_timing report`: writes one web page about this host, or about the reports in JSON files.
 
-use super::input::{self, Input};
-use super::{check, interrupt, print};
+use super::{Input, check, interrupt, print, read_input};
 use crate::document::pages::{Entry, of_entries};
 use crate::error::{Error, require};
 use crate::output_file::OutputFile;
@@ -69,7 +68,7 @@ fn open(path: &Path) -> Result<OutputFile, Error> {
 
 /// Returns the reports in a file.
 fn entries(path: &Path) -> anyhow::Result<Vec<Entry>> {
-    let Input { name, bytes } = input::read(path, MAX_BYTES, TOO_LONG_HINT)?;
+    let Input { name, bytes } = read_input(path, MAX_BYTES, TOO_LONG_HINT)?;
     let documents = read_all(&name, &bytes)?;
     let name = name.trim_matches('"');
     let number = documents.len();

@@ -4,8 +4,7 @@ use super::text::cut;
 use super::{Bar, Block, Cell, Column, Document, Facts, Position, Row, Shares, Table, fraction, without_line_ends};
 use crate::human::{PLUS_MINUS, count, digits, duration, interval, is_even, ms, percent, with_margin};
 use crate::report::{
-    Capture, ClassicReport, ExplainReport, ExplainedNode, LiveRuns, LogPlace, NS_PER_MS, Range, ReadCost, Spread,
-    Timed, depth, is_too_short,
+    Capture, ExplainReport, ExplainedNode, LiveRuns, LogPlace, NS_PER_MS, Range, Spread, Timed, depth, is_too_short,
 };
 use std::collections::BTreeMap;
 
@@ -103,56 +102,6 @@ fn shares(report: &ExplainReport) -> Shares {
     Shares { parts, interval: Bar { class: "", start: fraction(range.low, sum), end: fraction(range.high, sum) } }
 }
 
-/// Returns the result of `explain` without a statement: the overhead per call on this server.
-pub fn classic(report: &ClassicReport) -> Document {
-    let (Some(count), Some(nested)) = (&report.count.runs, &report.nested.runs) else { return Document::default() };
-    let heads = ["baseline", "reported", "clock per call", "counting per call"].map(Column::right);
-    let rows = [("count 100 000 rows", &report.count, count), ("100 000 rows in 400 loops", &report.nested, nested)];
-    let row = |(name, report, runs): (&str, &ExplainReport, &LiveRuns)| {
-        let [clock, rows] = [runs.clock_per_call_ns, runs.rows_per_call_ns].map(|ns| format!("{} ns", with_margin(ns)));
-        Row::new([name.into(), ms(runs.plain_ms), ms(report.reported_ms), clock, rows])
-    };
-    let table = Table {
-        name: "statements".into(),
-        columns: [Column::left("statement")].into_iter().chain(heads).collect(),
-        rows: rows.map(row).into(),
-        ..Table::default()
-    };
-    let mut facts = vec![("one read", read(&report.read)), (PLUS_MINUS, MARGINS.into())];
-    // The table already has the facts about the runs.
-    let others = self::facts(&report.count).into_iter();
-    facts.extend(others.filter(|(name, _)| ![PLUS_MINUS, OVERHEAD, BASELINE].contains(name)));
-    let blocks = vec![Block::Table(table), Block::Facts(Facts::new(NAMES, facts))];
-    Document::answer(&classic_answer(count, nested)).with(blocks)
-}
-
-/// Returns the headline, for the statement with the higher overhead.
-fn classic_answer(count: &LiveRuns, nested: &LiveRuns) -> String {
-    const ROWS: f64 = 1e6;
-    const NODES: f64 = 3.0;
-    let [count, nested] = [count, nested].map(|runs| runs.clock_per_call_ns + runs.rows_per_call_ns);
-    let higher = if count.estimate > nested.estimate { count } else { nested };
-    let (per_row, s) = (with_margin(higher), with_margin(higher.times(ROWS * NODES / 1e9)));
-    format!(
-        "EXPLAIN ANALYZE adds {per_row} ns per row and plan node on this server. For a million rows through three nodes that is {s} s."
-    )
-}
-
-/// Returns the read cost of the server's clock.
-fn read(read: &ReadCost) -> String {
-    let ReadCost { ns, low_ns, high_ns, clock, how } = read;
-    match (*ns, *low_ns, *high_ns) {
-        (Some(estimate), Some(low), Some(high)) => {
-            let ns = with_margin(Range { low, estimate, high });
-            format!("{ns} ns for the {clock} clock, {how}; a timed call reads it twice")
-        }
-        _ => format!("not determined for the {clock} clock: {how}"),
-    }
-}
-
-/// The names of the facts about one statement's runs.
-const OVERHEAD: &str = "overhead";
-const BASELINE: &str = "baseline";
 pub const MARGINS: &str = "95% interval: in 95 of 100 cases, the true value is within it";
 /// Nothing was run, so the error is that of test statements.
 const CAPTURED_MARGINS: &str =
@@ -298,10 +247,10 @@ fn estimate(time: Range) -> String {
 fn live_facts(report: &ExplainReport, runs: &LiveRuns) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if report.overhead_factor.is_some() && !is_too_short(runs.plain_ms, runs.round_trip_ms) {
-        facts.push((OVERHEAD, overhead(report, runs)));
+        facts.push(("overhead", overhead(report, runs)));
     }
     if runs.plain_runs > 0 {
-        facts.push((BASELINE, baseline(runs.plain_runs, runs.fastest_plain_ms, runs.spread_ms)));
+        facts.push(("baseline", baseline(runs.plain_runs, runs.fastest_plain_ms, runs.spread_ms)));
         facts.extend(timing_methods(&runs.timed).map(|fact| ("timed by", fact)));
     }
     let is_given = |name: &String| runs.given_settings.contains(name);

@@ -3,8 +3,8 @@
 use super::html::{self, Section};
 use super::{Document, explain, host, log, without_line_ends};
 use crate::document::text::cut;
+use crate::report::ExplainReport;
 use crate::report::document::Document as Read;
-use crate::report::{ClassicReport, ExplainReport};
 use std::cmp::Reverse;
 
 /// A report with the file that it is from.
@@ -29,11 +29,6 @@ pub fn of_entries(mut entries: Vec<Entry>) -> String {
 pub fn of_plans(reports: &[ExplainReport]) -> String {
     let sections: Vec<Section> = reports.iter().map(of_plan).collect();
     page(Document::named(format!("{} plans", reports.len()), ""), &sections)
-}
-
-/// Returns a page about the test without a statement.
-pub fn of_classic(report: &ClassicReport) -> String {
-    page(explain::classic(report), &[&report.count, &report.nested].map(of_plan))
 }
 
 /// Returns the page of these documents. A single one needs no table.

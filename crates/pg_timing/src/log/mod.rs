@@ -5,7 +5,6 @@ mod entry;
 mod input;
 mod messages;
 mod parse;
-mod pipeline;
 #[cfg(test)]
 mod tests;
 mod totals;
@@ -18,12 +17,14 @@ use crate::human::grouped;
 use crate::plan::unusable::SUPPORTED;
 use crate::plan::{Estimate, Explained, Inputs, Unusable, estimate};
 use crate::report::{ExplainReport, LogHost, LogPlace, LogReport, SkippedPlans};
-use entry::Format;
+use entry::{Entry, Format};
+use messages::Messages;
 use parse::Logged;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use totals::{Run, Totals};
 
 /// A log that is read once.
@@ -78,14 +79,6 @@ const MAX_THREADS: usize = 4;
 type Next = Result<ControlFlow<()>, Unusable>;
 const CONTINUE: Next = Ok(ControlFlow::Continue(()));
 
-/// What the caller of [`Log::estimates`] needs.
-#[derive(Clone, Copy, Default)]
-struct Needs {
-    /// the last plan may end without a line end
-    cut_end: bool,
-    nodes: bool,
-}
-
 impl Log<'_> {
     /// Reads all plans, and adds up their overhead by statement.
     pub fn totals(self) -> Result<LogReport, Error> {
@@ -121,7 +114,7 @@ impl Log<'_> {
     /// Returns the last usable plan. If what the user gave contradicts a later plan, that is an error.
     pub fn last(self) -> Result<Plans, Error> {
         let mut last = None;
-        let mut gaps = self.estimates(Needs { cut_end: true, nodes: false }, &mut |_, estimate| match estimate {
+        let mut gaps = self.estimates(true, false, &mut |_, estimate| match estimate {
             Err(why) if !why.contradicts_inputs() => Err(why),
             result => {
                 last = Some(result);
@@ -144,7 +137,7 @@ impl Log<'_> {
     /// Returns the slowest plans, the slowest one first.
     pub fn slowest(self, most: usize) -> Result<Plans, Error> {
         let mut slowest = Vec::<Estimate>::new();
-        let gaps = self.estimates(Needs::default(), &mut |_, estimate| {
+        let gaps = self.estimates(false, false, &mut |_, estimate| {
             let estimate = estimate?;
             // Of equally slow plans, the first ones of the log count.
             let at = slowest.partition_point(|known| known.report.reported_ms >= estimate.report.reported_ms);
@@ -158,7 +151,7 @@ impl Log<'_> {
     /// Returns plan number `nth`, from 1. What the user gave need not belong to the other plans.
     pub fn nth(self, nth: usize) -> Result<Plans, Error> {
         let mut found = None;
-        let gaps = self.estimates(Needs::default(), &mut |number, estimate| {
+        let gaps = self.estimates(false, false, &mut |number, estimate| {
             let skipped = estimate.as_ref().err().filter(|why| number == nth || !why.contradicts_inputs()).cloned();
             if number == nth {
                 found = Some(estimate);
@@ -174,15 +167,17 @@ impl Log<'_> {
 
     /// Passes the report of each plan to `found`, in the order of the log, until it returns false.
     pub fn each(self, found: &mut dyn FnMut(ExplainReport) -> bool) -> Result<Gaps, Error> {
-        self.estimates(Needs { cut_end: false, nodes: true }, &mut |_, estimate| match found(estimate?.report) {
+        self.estimates(false, true, &mut |_, estimate| match found(estimate?.report) {
             true => CONTINUE,
             false => Ok(ControlFlow::Break(())),
         })
     }
 
+    /// Reads the report of each plan. `has_nodes`: with the nodes, which the threads compute.
     fn estimates(
         &self,
-        needs: Needs,
+        accepts_cut_end: bool,
+        has_nodes: bool,
         collect: &mut dyn FnMut(usize, Result<Estimate, Unusable>) -> Next,
     ) -> Result<Gaps, Error> {
         let (sources, inputs) = (&self.sources, &self.inputs);
@@ -190,12 +185,12 @@ impl Log<'_> {
             let mut estimate = estimate(plan, inputs)?;
             let capture = estimate.report.capture.get_or_insert_default();
             (capture.place, capture.is_nested) = (Some(sources.place(logged.place)), logged.is_nested);
-            if needs.nodes {
+            if has_nodes {
                 estimate.report.nodes = estimate.nodes();
             }
             Ok(estimate)
         };
-        self.read(threads(), needs.cut_end, &work, &mut |number, mut estimate| {
+        self.read(threads(), accepts_cut_end, &work, &mut |number, mut estimate| {
             if let Ok(estimate) = &mut estimate {
                 let capture = estimate.report.capture.get_or_insert_default();
                 // The number of all plans is not known yet.
@@ -222,9 +217,9 @@ impl Log<'_> {
                 results.push((logged, result));
             });
         };
-        let (mut gaps, mut skips, mut hosts, mut formats) =
-            (Gaps::default(), Skips::default(), BTreeMap::<_, u64>::new(), BTreeSet::new());
-        let errors = pipeline::read(self, threads, accepts_cut_end, &parse, &mut |(logged, result)| {
+        let (mut gaps, mut skipped, mut hosts, mut formats) =
+            (Gaps::default(), Vec::new(), BTreeMap::<_, u64>::new(), BTreeSet::new());
+        let errors = read_parallel(self, threads, accepts_cut_end, &parse, &mut |(logged, result)| {
             gaps.plans += 1;
             formats.extend(logged.format);
             if let Some(host) = logged.host.filter(|host| hosts.len() < MAX_HOSTS || hosts.contains_key(host)) {
@@ -232,12 +227,13 @@ impl Log<'_> {
             }
             collect(gaps.plans, result).unwrap_or_else(|why| {
                 gaps.damaged_messages += u64::from(logged.is_message && why.is_damage());
-                skips.add(self.sources.place(logged.place), why);
+                skip(&mut skipped, self.sources.place(logged.place), why);
                 ControlFlow::Continue(())
             })
         });
         let was_stopped = self.stop.load(Ordering::Relaxed);
-        let skipped = skips.sorted();
+        // The most frequent one first
+        skipped.sort_by_key(|skipped| std::cmp::Reverse(skipped.plans));
         if gaps.plans as u64 <= skipped.iter().map(|skipped| skipped.plans).sum() {
             let stopped = || Error::new("stopped before a plan was read", "wait until the progress bar moves");
             let error = was_stopped.then(stopped).or(errors.into_iter().next());
@@ -295,25 +291,13 @@ fn notes(sources: &Sources, hosts: &[LogHost], formats: &BTreeSet<Format>) -> Ve
     notes
 }
 
-/// The reasons why plans were skipped, in the order of their first plans. Reasons with the same hint count as one: their texts
-/// can contain figures.
-#[derive(Default)]
-struct Skips(Vec<SkippedPlans>);
-
-impl Skips {
-    fn add(&mut self, first: LogPlace, why: Unusable) {
-        let is_damaged = why.is_damage();
-        let Error { what: reason, hint, .. } = why.into();
-        match self.0.iter_mut().find(|known| known.hint == hint && known.is_damaged == is_damaged) {
-            Some(known) => known.plans += 1,
-            None => self.0.push(SkippedPlans { plans: 1, reason, hint, first, is_damaged }),
-        }
-    }
-
-    /// Returns the reasons, the most frequent one first.
-    fn sorted(mut self) -> Vec<SkippedPlans> {
-        self.0.sort_by_key(|skipped| std::cmp::Reverse(skipped.plans));
-        self.0
+/// Adds a plan to the reasons why plans were skipped. Reasons with the same hint count as one: their texts can contain figures.
+fn skip(skipped: &mut Vec<SkippedPlans>, first: LogPlace, why: Unusable) {
+    let is_damaged = why.is_damage();
+    let Error { what: reason, hint, .. } = why.into();
+    match skipped.iter_mut().find(|known| known.hint == hint && known.is_damaged == is_damaged) {
+        Some(known) => known.plans += 1,
+        None => skipped.push(SkippedPlans { plans: 1, reason, hint, first, is_damaged }),
     }
 }
 
@@ -334,4 +318,118 @@ fn several_hosts(plans: BTreeMap<Arc<str>, u64>) -> Vec<LogHost> {
         plans.iter().map(|(name, plans)| LogHost { name: name.to_string(), plans: *plans }).collect();
     all.sort_by_key(|host| std::cmp::Reverse(host.plans));
     if all.len() > 1 { all } else { Vec::new() }
+}
+
+// The caller's thread reads the log, finds its messages, and receives the results in the order of the log. Other threads
+// parse and analyze the plans. The memory does not depend on the size of the log: the reader waits for the oldest batch.
+
+/// Text per batch of entries. To start a thread for a batch takes some microseconds.
+const BATCH_BYTES: usize = 128 << 10;
+
+/// Longer texts are parsed one after the other, because a plan needs about 40 times the memory of its text.
+const LARGE_BYTES: usize = 1 << 20;
+
+/// The progress is shown after this many lines, also if the log has no plans.
+const LINES_PER_UPDATE: u64 = 1 << 10;
+
+/// Reads all sources. `work` turns an entry into results, in several threads, and `collect` receives them in the order of the
+/// log, until it breaks. Returns the errors of files that could not be read to their end.
+fn read_parallel<T: Send>(
+    log: &Log,
+    threads: usize,
+    accepts_cut_end: bool,
+    work: &(dyn Fn(Entry, &mut Vec<T>) + Sync),
+    collect: &mut dyn FnMut(T) -> ControlFlow<()>,
+) -> Vec<Error> {
+    let large = &Mutex::new(());
+    let parse = move |entries: Vec<Entry>| {
+        let mut results = Vec::new();
+        for entry in entries {
+            let is_large = entry.text.len() > LARGE_BYTES;
+            let _lock = is_large.then(|| large.lock().unwrap_or_else(PoisonError::into_inner));
+            work(entry, &mut results);
+        }
+        results
+    };
+    thread::scope(|scope| {
+        let mut running = VecDeque::new();
+        let mut send = |entries, most| {
+            running.push_back(scope.spawn(move || parse(entries)));
+            while running.len() > most
+                && let Some(oldest) = running.pop_front()
+            {
+                let results = oldest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                results.into_iter().try_for_each(&mut *collect)?;
+            }
+            ControlFlow::Continue(())
+        };
+        let messages = Messages::new(accepts_cut_end);
+        Reader { log, threads, messages, entries: Vec::new(), bytes: 0, send: &mut send, is_done: false }.read()
+    })
+}
+
+/// Finds the entries of all files, and sends them in batches.
+struct Reader<'a> {
+    log: &'a Log<'a>,
+    threads: usize,
+    messages: Messages,
+    entries: Vec<Entry>,
+    bytes: usize,
+    /// receives a batch, and waits until at most this number of batches is not collected
+    send: &'a mut dyn FnMut(Vec<Entry>, usize) -> ControlFlow<()>,
+    /// no more results are wanted
+    is_done: bool,
+}
+
+impl Reader<'_> {
+    fn read(mut self) -> Vec<Error> {
+        let files = 0..self.log.sources.paths.len();
+        let errors = files.filter_map(|file| self.read_file(file).err()).collect();
+        if !self.log.stop.load(Ordering::Relaxed) {
+            self.messages.end();
+            self.add();
+        }
+        if !self.is_done {
+            _ = (self.send)(self.entries, 0);
+        }
+        errors
+    }
+
+    fn read_file(&mut self, file: usize) -> Result<(), Error> {
+        let Log { sources, stop, progress, .. } = self.log;
+        let mut lines = sources.open(file, stop)?;
+        self.messages.begin_file(file);
+        let mut number = 0;
+        let result = loop {
+            match lines.next() {
+                Ok(Some(line)) if !self.is_done => self.messages.line(&line),
+                Ok(_) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+            self.add();
+            number += 1;
+            if number % LINES_PER_UPDATE == 0 {
+                sources.done().into_iter().for_each(progress);
+            }
+        };
+        // What a signal cut off is not damaged. Then the end of a compressed file is missing.
+        if stop.load(Ordering::Relaxed) {
+            return lines.check_nuls();
+        }
+        self.messages.end_file(lines.is_unfinished);
+        self.add();
+        result.and_then(|()| lines.check_nuls())
+    }
+
+    /// Adds what was found to the batch.
+    fn add(&mut self) {
+        for entry in self.messages.found.drain(..) {
+            self.bytes += size_of::<Entry>() + entry.text.len();
+            self.entries.push(entry);
+            if self.bytes >= BATCH_BYTES && !self.is_done {
+                self.bytes = 0;
+                self.is_done = (self.send)(std::mem::take(&mut self.entries), self.threads).is_break();
+            }
+        }
+    }
 }

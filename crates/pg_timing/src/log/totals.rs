@@ -172,33 +172,38 @@ fn with_shares(total: LogTotal) -> LogTotal {
 
 /// The sign for a constant.
 const CONSTANT: &str = "?";
-/// Further constants of a list.
-const MORE: &str = ", ...";
+/// The sign for a list of constants.
+const LIST: &str = "?, ...";
 
 /// A longer statement is cut: it identifies itself by its beginning.
 const MAX_STATEMENT_BYTES: usize = 100_000;
 
 /// A longer row of constants is not compared with the row before it, so that the time stays linear.
-const MAX_ROW_BYTES: usize = 1000;
+const MAX_ROW_WORDS: usize = 500;
+
+/// A word of a normalized statement, and whether a space is before it.
+type Word<'a> = (bool, &'a str);
 
 /// Returns the statement with `?` instead of constants, one space between words, and without comments. A list of constants
 /// becomes `?, ...`, and a list of such rows one row.
 fn normalized(statement: &str) -> String {
-    let statement = beginning(statement, MAX_STATEMENT_BYTES);
-    let mut text = Text { out: String::with_capacity(statement.len()), space: false };
-    let mut end = 0;
-    for token in Tokens::of(statement) {
-        text.space |= token.start > end;
+    let (mut words, mut end) = (Vec::new(), 0);
+    for token in Tokens::of(beginning(statement, MAX_STATEMENT_BYTES)) {
+        let last = words.last().map_or("(", |&(_, last)| last);
+        // No space stands before these signs, and none after an opening bracket, so that the layout does not matter.
+        let is_closing = matches!(token.text, "," | ")" | ";" | "]");
+        let has_space = !is_closing && (last == "," || token.start > end && !matches!(last, "(" | "["));
         end = token.end();
         match token.kind {
-            Kind::Text | Kind::Number => text.constant(),
-            Kind::Symbol => text.sign(token.text),
-            Kind::Word | Kind::QuotedName => text.push(token.text),
+            Kind::Text | Kind::Number => push_constant(&mut words, has_space),
+            _ => words.push((has_space, token.text)),
+        }
+        if token.is_symbol(")") {
+            merge_rows(&mut words);
         }
     }
-    let end = text.out.trim_end_matches([';', ' ']).len();
-    text.out.truncate(end);
-    text.out
+    while words.pop_if(|(_, last)| *last == ";").is_some() {}
+    words.into_iter().flat_map(|(has_space, word)| [if has_space { " " } else { "" }, word]).collect()
 }
 
 /// Returns at most `bytes` bytes from the beginning of a text.
@@ -209,75 +214,36 @@ fn beginning(text: &str, bytes: usize) -> &str {
     }
 }
 
-/// The normalized text so far.
-struct Text {
-    out: String,
-    /// white space or a comment precedes the next word
-    space: bool,
+/// Adds a constant. In brackets, it becomes a part of the list of constants before it.
+fn push_constant(words: &mut Vec<Word>, mut has_space: bool) {
+    // The sign of a negative constant, as in `= -1`. After a word, a minus can be an operator.
+    if let [.., (_, before), (_, "-")] = words[..]
+        && matches!(before, "," | "(" | "[" | "=" | "<" | ">" | "+" | "*" | "/" | "-")
+    {
+        has_space = !matches!(before, "(" | "[");
+        words.pop();
+    }
+    match &mut words[..] {
+        [.., (_, "(" | "["), (_, list @ (CONSTANT | LIST)), (_, ",")] => {
+            *list = LIST;
+            words.pop();
+        }
+        _ => words.push((has_space, CONSTANT)),
+    }
 }
 
-impl Text {
-    fn push(&mut self, text: &str) {
-        if std::mem::take(&mut self.space) && !self.out.is_empty() {
-            self.out.push(' ');
-        }
-        self.out.push_str(text);
-    }
-
-    fn sign(&mut self, sign: &str) {
-        // No space stands before these signs, and none after an opening bracket, so that the layout does not matter.
-        if matches!(sign, "," | ")" | ";" | "]") || self.out.ends_with(['(', '[']) {
-            self.space = false;
-        }
-        self.push(sign);
-        if sign == "," {
-            self.space = true;
-        }
-        if sign == ")" {
-            self.merge_rows();
-        }
-    }
-
-    fn constant(&mut self) {
-        if self.out.ends_with(['(', '[']) {
-            self.space = false;
-        }
-        self.remove_sign();
-        // A list of constants: `?, ` or `?, ...` precedes, and it stands directly in brackets.
-        let list = self.out.strip_suffix(',').filter(|list| list.ends_with(CONSTANT) || list.ends_with(MORE));
-        if let Some(list) = list {
-            let before = list.strip_suffix(MORE).unwrap_or(list);
-            let in_brackets = before.strip_suffix(CONSTANT).is_some_and(|before| before.ends_with(['(', '[']));
-            if in_brackets {
-                let end = before.len();
-                self.out.truncate(end);
-                self.out.push_str(MORE);
-                self.space = false;
-                return;
-            }
-        }
-        self.push(CONSTANT);
-    }
-
-    /// Removes the sign of a negative constant, as in `= -1`. After a word, a minus can be an operator.
-    fn remove_sign(&mut self) {
-        let Some(before) = self.out.strip_suffix('-').map(str::trim_end) else { return };
-        if before.ends_with([',', '(', '[', '=', '<', '>', '+', '*', '/', '-']) {
-            self.space = !before.ends_with(['(', '[']);
-            self.out.truncate(before.len());
-        }
-    }
-
-    /// Removes the last row of constants if the row before it is equal, as in `values (1, 2), (3, 4)`.
-    fn merge_rows(&mut self) {
-        let near = self.out.len().saturating_sub(MAX_ROW_BYTES);
-        let Some(open) = memchr::memrchr(b'(', &self.out.as_bytes()[near..]).map(|at| near + at) else { return };
-        let row = &self.out[open..];
-        let is_constant = row.contains(CONSTANT) && row.bytes().all(|b| b"()?,. ".contains(&b));
-        let before = self.out[..open].strip_suffix(", ");
-        if is_constant && before.is_some_and(|before| before.ends_with(row)) {
-            self.out.truncate(open - ", ".len());
-        }
+/// Removes the last row of constants if the row before it is equal, as in `values (1, 2), (3, 4)`.
+fn merge_rows(words: &mut Vec<Word>) {
+    let near = words.len().saturating_sub(MAX_ROW_WORDS);
+    let open = words[near..].iter().rposition(|(_, word)| *word == "(").map_or(0, |at| near + at);
+    let (before, row) = words.split_at(open);
+    let is_constant = row.iter().all(|(_, word)| matches!(*word, "(" | ")" | "," | CONSTANT | LIST)) && row.len() > 2;
+    if let [before @ .., (_, ",")] = before
+        && is_constant
+        && before.len() >= row.len()
+        && before.iter().rev().zip(row.iter().rev()).all(|(one, other)| one.1 == other.1)
+    {
+        words.truncate(open - 1);
     }
 }
 

@@ -5,10 +5,13 @@ use super::frame::{Begin, Frame, begins, first_line, plain};
 use super::structured::Structured;
 use super::tree::Explained;
 use super::unusable::Unusable;
-use super::{Found, json, layout, text};
+use super::{Found, MAX_NODES, layout, text};
+use crate::json::is_quote;
 use crate::report::PlanSource;
+use memchr::memmem;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// Levels of JSON around a plan: a JSON log whose message contains a plan.
 const MAX_NESTING: usize = 2;
@@ -83,7 +86,7 @@ impl Search<'_> {
     fn text(&mut self, rest: &str, frame: &Frame) -> usize {
         let length = text_plan_length(rest);
         let whole = &rest[..length];
-        let is_plain = frame.is_empty() && whole[..frame.lead()].trim().is_empty() && !whole.contains("\n\"");
+        let is_plain = frame.is_empty() && frame.lead() == 0 && !whole.contains("\n\"");
         let plan = match is_plain {
             true => Cow::Borrowed(whole),
             false => whole.lines().flat_map(|line| [frame.inner(line), "\n".into()]).collect::<String>().into(),
@@ -108,7 +111,7 @@ impl Search<'_> {
         let end = format.length(&plan);
         let mut is_empty = true;
         let read = format.as_json(&plan[..end]).map(|json| {
-            json::each(&json, format.name(), &mut |plan, json| {
+            json_plans(&json, format.name(), &mut |plan, json| {
                 is_empty = false;
                 self.push(plan, self.source(PlanSource::Json, json));
             })
@@ -153,7 +156,7 @@ impl Search<'_> {
     }
 
     fn json_value(&mut self, value: &str) {
-        let texts = json::each(value, "JSON", &mut |plan, json| {
+        let texts = json_plans(value, "JSON", &mut |plan, json| {
             self.reported_damage = false;
             self.push(plan, self.source(PlanSource::Json, json));
         });
@@ -168,7 +171,7 @@ impl Search<'_> {
     fn damaged_json(&mut self, rest: &str, error: &serde_json::Error) -> usize {
         if !self.reported_damage && looks_like_json(rest) {
             self.reported_damage = true;
-            self.push(Err(json::unreadable("JSON", error)), None);
+            self.push(Err(unreadable("JSON", error)), None);
         }
         let before_error: usize = rest.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
         before_error.max(first_line(rest).len())
@@ -246,4 +249,98 @@ fn ends_text_plan(rest: &str, last: &str) -> bool {
 fn looks_like_json(rest: &str) -> bool {
     const NEAR: usize = 10;
     rest.lines().take(NEAR).any(|line| line.contains("\"Plan\""))
+}
+
+/// Levels around a plan or a text. Each level is read once more.
+const MAX_LEVELS: usize = 10;
+
+/// Passes the plans of a value to `found`, each with its JSON. Values without a plan take no memory. `format` is that of the
+/// original. Returns its strings, one per line, if they contain a plan in text format or in another format.
+fn json_plans(value: &str, format: &'static str, found: &mut dyn FnMut(Found, &str)) -> Option<String> {
+    let mut texts = String::new();
+    json_plans_in(value, format, MAX_LEVELS, &mut texts, found);
+    text::FIGURES.iter().chain(&["Node Type", "Node-Type"]).any(|sign| texts.contains(sign)).then_some(texts)
+}
+
+fn json_plans_in(
+    value: &str,
+    format: &'static str,
+    levels: usize,
+    texts: &mut String,
+    found: &mut dyn FnMut(Found, &str),
+) {
+    let Some(levels) = levels.checked_sub(1) else { return };
+    match value.as_bytes().first() {
+        // The value is valid JSON, so there is no error.
+        Some(b'[') => {
+            let elements: Vec<&RawValue> = serde_json::from_str(value).unwrap_or_default();
+            elements.into_iter().for_each(|element| json_plans_in(element.get(), format, levels, texts, found));
+        }
+        Some(b'{') => {
+            let entries: BTreeMap<Cow<str>, &RawValue> = match serde_json::from_str(value) {
+                Ok(entries) => entries,
+                Err(error) => return found(Err(unreadable(format, &error)), value),
+            };
+            if entries.contains_key("Plan") {
+                return found(from_json(value, format), value);
+            }
+            let others = entries.into_iter().filter(|(key, _)| !is_quote(key));
+            others.for_each(|(_, entry)| json_plans_in(entry.get(), format, levels, texts, found));
+        }
+        // Rows of a plan are one text.
+        Some(b'"') => {
+            *texts += &serde_json::from_str::<Cow<str>>(value).unwrap_or_default();
+            texts.push('\n');
+        }
+        _ => {}
+    }
+}
+
+/// Reads one statement of EXPLAIN's JSON. `format` is that of the original.
+pub fn from_json(json: &str, format: &'static str) -> Found {
+    // Each node has this key, so its number limits the memory.
+    if memmem::find_iter(json.as_bytes(), "\"Node Type\"").nth(MAX_NODES).is_some() {
+        return Err(Unusable::TooManyNodes);
+    }
+    serde_json::from_str::<Explained>(json).map_err(|error| unreadable(format, &error))
+}
+
+/// Returns why the parser refused a value.
+fn unreadable(format: &'static str, error: &serde_json::Error) -> Unusable {
+    let text = error.to_string();
+    match text.contains("recursion limit") {
+        true => Unusable::TooDeep,
+        // The position does not refer to the original file.
+        false => Unusable::InvalidSyntax(format, text.split(" at line ").next().unwrap_or_default().into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the number of plans and the texts.
+    fn contents(value: &str) -> (usize, Vec<String>) {
+        let mut plans = 0;
+        let texts = json_plans(value, "JSON", &mut |plan, _| plans += usize::from(plan.is_ok()));
+        (plans, texts.into_iter().collect())
+    }
+
+    #[test]
+    fn plans_are_found_in_lists_and_rows() {
+        const PLAN: &str = r#"{"Plan": {"Node Type": "Result"}}"#;
+        for value in [
+            PLAN.to_string(),
+            format!("[{PLAN}]"),
+            format!(r#"[{{"QUERY PLAN": [{PLAN}]}}]"#),
+            format!("[[[{PLAN}]]]"),
+            format!(r#"{{"message": {PLAN}}}"#),
+        ] {
+            assert_eq!(contents(&value), (1, vec![]), "{value}");
+        }
+        let rows = r#"[{"QUERY PLAN": "A (actual rows=1 loops=1)"}, {"QUERY PLAN": "  ->  B"}, {"statement": "C"}]"#;
+        assert_eq!(contents(rows), (0, vec!["A (actual rows=1 loops=1)\n  ->  B\n".into()]));
+        assert_eq!(contents(r#"[0, "Plan", null, {"Plans": 1}]"#), (0, vec![]));
+        assert_eq!(contents(&format!("[{PLAN}, {PLAN}]")).0, 2);
+    }
 }

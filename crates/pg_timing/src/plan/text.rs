@@ -4,6 +4,7 @@
 use super::tree::{Explained, Node, Rows, Serialization, Trigger, parameters_in};
 use super::unusable::Unusable;
 use super::{Found, MAX_DEPTH, MAX_NODES};
+use crate::tokens::Tokens;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 
@@ -113,8 +114,10 @@ fn node_from_name(name: &str) -> Node {
         head = head.strip_prefix(prefix).unwrap_or(head);
     }
     let kind = kind(head).to_string();
-    let cte = kind == "CTE Scan" || kind == "WorkTable Scan";
-    Node { name: name.into(), cte: cte.then(|| identifier(target)), kind, ..Node::default() }
+    let is_cte = kind == "CTE Scan" || kind == "WorkTable Scan";
+    // A CTE has no schema.
+    let cte = Tokens::of(target).next().filter(|_| is_cte).and_then(|cte| cte.name());
+    Node { name: name.into(), cte, kind, ..Node::default() }
 }
 
 /// Returns the node type of JSON. The text format adds the type of a join and the strategy of an aggregate to it.
@@ -136,22 +139,6 @@ fn kind(head: &str) -> &str {
             _ => head,
         },
     }
-}
-
-/// Returns the name at the beginning of a text, without its schema and its quotation marks.
-fn identifier(text: &str) -> String {
-    let (mut name, mut quoted) = (String::new(), false);
-    let mut characters = text.chars().peekable();
-    while let Some(c) = characters.next() {
-        match c {
-            '"' if quoted && characters.next_if_eq(&'"').is_some() => name.push('"'),
-            '"' => quoted = !quoted,
-            '.' if !quoted => name.clear(),
-            ' ' if !quoted => break,
-            _ => name.push(c),
-        }
-    }
-    name
 }
 
 /// pg_timing's own line in a plan: its times are corrected.

@@ -3,8 +3,11 @@
 
 use crate::report::PlanSource;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{Formatter, Result as FmtResult};
 
 /// One statement in EXPLAIN's JSON. The other formats are read into the same type.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -245,9 +248,246 @@ pub fn parameters_of_init_plan(label: &str) -> Vec<&str> {
     }
 }
 
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Node, D::Error> {
+        deserializer.deserialize_map(NodeVisitor)
+    }
+}
+
+struct NodeVisitor;
+
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut Formatter) -> FmtResult {
+        f.write_str("a plan node")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+        let mut node = Node::default();
+        let mut name = NameParts::default();
+        while let Some(key) = map.next_key::<Cow<str>>()? {
+            match &*key {
+                "Node Type" => node.kind = map.next_value()?,
+                "Subplan Name" => node.subplan = map.next_value()?,
+                "CTE Name" => node.cte = map.next_value()?,
+                "Parallel Aware" => name.prefix += if map.next_value()? { "Parallel " } else { "" },
+                "Async Capable" => name.prefix += if map.next_value()? { "Async " } else { "" },
+                "Function Name" | "Table Function Name" | "Tuplestore Name" => {
+                    name.parts.insert("Function".into(), map.next_value()?);
+                }
+                part if NAME_PARTS.iter().any(|names| names.contains(&part)) => {
+                    name.parts.insert(key.into(), map.next_value()?);
+                }
+                "Inner Unique" => node.inner_unique = map.next_value()?,
+                "Actual Total Time" => node.total_ms = map.next_value()?,
+                "Actual Rows" => node.rows = map.next_value()?,
+                "Actual Loops" => node.loops = map.next_value()?,
+                "Shared Hit Blocks" | "Shared Read Blocks" => {
+                    node.has_buffers = true;
+                    node.shared_blocks += map.next_value::<f64>()?;
+                }
+                "I/O Read Time" | "Shared I/O Read Time" => node.has_io_times = map.next_value::<IgnoredAny>().is_ok(),
+                "Timing" => node.is_fast_timed = map.next_value::<IgnoredAny>().is_ok(),
+                "Task Count" => node.hidden_tasks = map.next_value()?,
+                "Tasks Shown" => node.set_tasks_shown(&map.next_value::<Cow<str>>()?),
+                "Plans" => node.children = map.next_value()?,
+                // A parameter has no character that JSON escapes.
+                _ => {
+                    let text: &RawValue = map.next_value()?;
+                    node.parameters.extend(parameters_in(text.get()).map(String::from));
+                }
+            }
+        }
+        // An object without a kind is no node. So a text has at most as many nodes as it has kinds.
+        if node.kind.is_empty() {
+            return Err(serde::de::Error::missing_field("Node Type"));
+        }
+        node.name = name.name_of(&node);
+        Ok(node)
+    }
+}
+
+/// Properties that only the node's name needs.
+const NAME_PARTS: [&[&str]; 2] = [
+    &["Relation Name", "Schema", "Alias", "Index Name", "Scan Direction", "Join Type", "Strategy", "Partial Mode"],
+    &["Operation", "Command", "Custom Plan Provider"],
+];
+
+/// The properties that only the node's name needs. JSON has them apart from each other.
+#[derive(Default)]
+struct NameParts {
+    parts: BTreeMap<String, String>,
+    prefix: String,
+}
+
+impl NameParts {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.parts.get(key).map(String::as_str)
+    }
+
+    /// Returns the name that `ExplainNode()` in explain.c prints: `Parallel Index Scan Backward using i on t a`.
+    fn name_of(&self, node: &Node) -> String {
+        self.prefix.clone() + &self.operator(&node.kind) + &self.index_part(&node.kind) + &self.target(node)
+    }
+
+    /// Returns what the node does, without its objects.
+    fn operator(&self, kind: &str) -> String {
+        let strategy = self.get("Strategy");
+        match (kind, self.get("Operation")) {
+            ("ModifyTable", Some(operation)) => operation.into(),
+            ("Foreign Scan", Some(operation)) if operation != "Select" => format!("Foreign {operation}"),
+            ("Custom Scan", _) => {
+                self.get("Custom Plan Provider").map_or(kind.into(), |provider| format!("Custom Scan ({provider})"))
+            }
+            ("Aggregate", _) => {
+                let aggregate = match strategy {
+                    Some("Sorted") => "GroupAggregate",
+                    Some("Hashed") => "HashAggregate",
+                    Some("Mixed") => "MixedAggregate",
+                    _ => "Aggregate",
+                };
+                let mode = self.get("Partial Mode").filter(|mode| *mode != "Simple");
+                mode.map_or(aggregate.into(), |mode| format!("{mode} {aggregate}"))
+            }
+            ("SetOp", _) => {
+                let name = if strategy == Some("Hashed") { "HashSetOp" } else { "SetOp" };
+                format!("{name} {}", self.get("Command").unwrap_or_default()).trim_end().into()
+            }
+            // The type of the join is between the two words, as in `Hash Left Join`.
+            ("Nested Loop" | "Hash Join" | "Merge Join", _) => match self.get("Join Type") {
+                None | Some("Inner") => kind.into(),
+                Some(join) => format!("{} {join} Join", kind.strip_suffix(" Join").unwrap_or(kind)),
+            },
+            _ => kind.into(),
+        }
+    }
+
+    fn index_part(&self, kind: &str) -> String {
+        let Some(index) = self.get("Index Name").map(quoted) else { return String::new() };
+        match self.get("Scan Direction") {
+            _ if kind == "Bitmap Index Scan" => format!(" on {index}"),
+            Some("Backward") => format!(" Backward using {index}"),
+            _ => format!(" using {index}"),
+        }
+    }
+
+    /// Returns the table, function or CTE, with its alias if that differs: ` on schema.object alias`.
+    fn target(&self, node: &Node) -> String {
+        let object = self.get("Relation Name").or(self.get("Function")).or(node.cte.as_deref()).map(quoted);
+        let alias = self.get("Alias").map(quoted);
+        let schema = self.get("Schema").map_or(String::new(), |schema| quoted(schema) + ".");
+        match (object, alias) {
+            (Some(object), Some(alias)) if object != alias => format!(" on {schema}{object} {alias}"),
+            (Some(object), _) => format!(" on {schema}{object}"),
+            (None, Some(alias)) => format!(" on {alias}"),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+/// Returns a name in quotation marks, unless it is a lower-case word that needs none. EXPLAIN also quotes key words.
+fn quoted(name: &str) -> String {
+    let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    if is_plain { name.into() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_of_all_properties_are_searched_for_parameters() {
+        let node: Node = serde_json::from_str(
+            r#"{"Node Type": "Result", "Filter": "(a > $1)", "Output": ["b", "(InitPlan 2).col1", 7, null],
+                "Plan Rows": 5, "Cost": -1.5, "Async": true, "I/O": {"Prefetch": 3}}"#,
+        )
+        .unwrap();
+        assert_eq!(Vec::from_iter(&node.parameters), ["$1", "InitPlan 2"]);
+        assert!(serde_json::from_str::<Node>("{}").is_err());
+    }
+
+    fn title(properties: &str) -> String {
+        serde_json::from_str::<Node>(&format!("{{{properties}}}")).unwrap().title()
+    }
+
+    #[test]
+    fn operators_have_the_names_of_the_text_format() {
+        for (properties, expected) in [
+            (
+                r#""Node Type": "Aggregate", "Strategy": "Sorted", "Partial Mode": "Finalize""#,
+                "Finalize GroupAggregate",
+            ),
+            (r#""Node Type": "Aggregate", "Strategy": "Hashed", "Partial Mode": "Partial""#, "Partial HashAggregate"),
+            (r#""Node Type": "Aggregate", "Strategy": "Mixed", "Partial Mode": "Simple""#, "MixedAggregate"),
+            (r#""Node Type": "Aggregate", "Strategy": "Plain""#, "Aggregate"),
+            (r#""Node Type": "Nested Loop", "Join Type": "Inner""#, "Nested Loop"),
+            (r#""Node Type": "Nested Loop", "Join Type": "Left""#, "Nested Loop Left Join"),
+            (r#""Node Type": "Hash Join", "Join Type": "Inner", "Parallel Aware": true"#, "Parallel Hash Join"),
+            (r#""Node Type": "Hash Join", "Join Type": "Right Semi""#, "Hash Right Semi Join"),
+            (r#""Node Type": "Merge Join", "Join Type": "Full""#, "Merge Full Join"),
+            (r#""Node Type": "Merge Join""#, "Merge Join"),
+            (r#""Node Type": "Hash", "Parallel Aware": true, "Async Capable": false"#, "Parallel Hash"),
+            (r#""Node Type": "SetOp", "Strategy": "Hashed", "Command": "Intersect All""#, "HashSetOp Intersect All"),
+            (r#""Node Type": "SetOp", "Strategy": "Sorted", "Command": "Except""#, "SetOp Except"),
+            (r#""Node Type": "Custom Scan", "Custom Plan Provider": "Citus Adaptive""#, "Custom Scan (Citus Adaptive)"),
+            (r#""Node Type": "Custom Scan""#, "Custom Scan"),
+            (r#""Node Type": "Gather Merge", "Parallel Aware": false"#, "Gather Merge"),
+        ] {
+            assert_eq!(title(properties), expected);
+        }
+    }
+
+    #[test]
+    fn objects_have_the_names_of_the_text_format() {
+        for (properties, expected) in [
+            (r#""Node Type": "ModifyTable", "Operation": "Insert", "Relation Name": "t", "Alias": "t""#, "Insert on t"),
+            (
+                r#""Node Type": "Seq Scan", "Parallel Aware": true, "Relation Name": "t", "Schema": "s", "Alias": "a""#,
+                "Parallel Seq Scan on s.t a",
+            ),
+            (
+                r#""Node Type": "Index Scan", "Scan Direction": "Backward", "Index Name": "i", "Relation Name": "t", "Alias": "t""#,
+                "Index Scan Backward using i on t",
+            ),
+            (
+                r#""Node Type": "Index Only Scan", "Scan Direction": "Forward", "Index Name": "I", "Relation Name": "user", "Alias": "user""#,
+                "Index Only Scan using \"I\" on user",
+            ),
+            (r#""Node Type": "Bitmap Index Scan", "Index Name": "i""#, "Bitmap Index Scan on i"),
+            (
+                r#""Node Type": "Foreign Scan", "Operation": "Select", "Async Capable": true, "Relation Name": "f", "Alias": "f_1""#,
+                "Async Foreign Scan on f f_1",
+            ),
+            (
+                r#""Node Type": "Foreign Scan", "Operation": "Update", "Relation Name": "f", "Alias": "f""#,
+                "Foreign Update on f",
+            ),
+            (r#""Node Type": "Foreign Scan", "Operation": "Select""#, "Foreign Scan"),
+            (
+                r#""Node Type": "Custom Scan", "Custom Plan Provider": "x", "Relation Name": "t", "Alias": "t""#,
+                "Custom Scan (x) on t",
+            ),
+            (
+                r#""Node Type": "Function Scan", "Function Name": "generate_series", "Alias": "g""#,
+                "Function Scan on generate_series g",
+            ),
+            (
+                r#""Node Type": "Table Function Scan", "Table Function Name": "xmltable", "Alias": "x""#,
+                "Table Function Scan on xmltable x",
+            ),
+            (r#""Node Type": "Values Scan", "Alias": "*VALUES*""#, "Values Scan on \"*VALUES*\""),
+            (r#""Node Type": "CTE Scan", "CTE Name": "c", "Alias": "a""#, "CTE Scan on c a"),
+            (r#""Node Type": "WorkTable Scan", "CTE Name": "c", "Alias": "c""#, "WorkTable Scan on c"),
+            (
+                r#""Node Type": "Seq Scan", "Relation Name": "a\"B", "Alias": "a\"B", "Subplan Name": "CTE c""#,
+                "CTE c: Seq Scan on \"a\"\"B\"",
+            ),
+        ] {
+            assert_eq!(title(properties), expected);
+        }
+    }
 
     #[test]
     fn parameters_are_found_in_conditions() {

@@ -140,8 +140,7 @@ impl From<Unusable> for Error {
     }
 }
 
-/// Returns the plan if its nodes were executed and timed, and their figures are possible. Sets its execution time if that is
-/// missing.
+/// Returns the plan if its nodes were executed and timed. Sets its execution time if that is missing.
 pub fn executed(mut explained: Explained) -> Found {
     if explained.time_correction.is_some() {
         return Err(Unusable::Corrected);
@@ -150,7 +149,6 @@ pub fn executed(mut explained: Explained) -> Found {
     if root.loops.is_none() || root.rows.is_none() {
         return Err(Unusable::NotExecuted);
     }
-    check_figures(&explained)?;
     let Some(loop_ms) = root.total_ms else { return Err(Unusable::NotTimed) };
     let loops = root.loops.unwrap_or_default();
     if explained.execution_ms.is_none() {
@@ -171,36 +169,12 @@ pub fn executed(mut explained: Explained) -> Found {
 }
 
 /// No run takes 30 years (in ms), and no table has that many rows.
-const MAX_FIGURE: f64 = 1e12;
+pub const MAX_FIGURE: f64 = 1e12;
 /// A call takes at least 1 ns, so 30 years are not enough for more calls.
 const MAX_CALLS: f64 = 1e18;
 
-/// Checks each figure that EXPLAIN printed.
-pub fn check_figures(explained: &Explained) -> Result<(), Unusable> {
-    let triggers = explained.triggers.iter().map(|trigger| ("Calls of a trigger", Some(trigger.calls)));
-    let times = [("Execution Time", explained.execution_ms), ("Planning Time", explained.planning_ms)];
-    for (name, value) in times.into_iter().chain(triggers) {
-        check_figure(value, MAX_FIGURE, || name.into())?;
-    }
-    check_node_figures(&explained.root)
-}
-
-fn check_node_figures(node: &Node) -> Result<(), Unusable> {
-    for (name, value) in [
-        ("Actual Total Time", node.total_ms),
-        ("Actual Rows", node.rows.map(|rows| rows.per_loop)),
-        ("Actual Loops", node.loops),
-    ] {
-        check_figure(value, MAX_FIGURE, || format!("{name} of {}", node.title()))?;
-    }
-    if lacks_rows(node) {
-        return Err(wrong_inputs("few", node));
-    }
-    node.children.iter().try_for_each(check_node_figures)
-}
-
 /// Returns an error for a figure that is negative, not a number, or beyond any real run.
-fn check_figure(value: Option<f64>, most: f64, name: impl Fn() -> String) -> Result<(), Unusable> {
+pub fn check_figure(value: Option<f64>, most: f64, name: impl Fn() -> String) -> Result<(), Unusable> {
     match value {
         // The Debug format prints 1e300 with an exponent and not with 300 digits.
         Some(value) if !(0.0..=most).contains(&value) => Err(Unusable::Impossible(
@@ -218,20 +192,19 @@ fn wrong_inputs(many_or_few: &str, node: &Node) -> Unusable {
 
 /// Returns whether an Append has more rows than its inputs: lines of the plan are missing. Each of its rows comes from an
 /// input. A node of an extension may count its rows in another way.
-fn lacks_rows(node: &Node) -> bool {
-    if !is_append(&node.kind) || node.inputs().any(|input| !is_known(&input.kind)) {
-        return false;
-    }
-    let own = node.all_rows();
-    let (inputs, rounding) = node
-        .inputs()
-        .map(Node::all_rows)
-        .fold((0.0, own.rounding), |sum, rows| (sum.0 + rows.per_loop, sum.1 + rows.rounding));
-    own.per_loop > inputs + rounding
+fn lacks_rows(nodes: &[PlanNode], index: usize) -> bool {
+    let node = &nodes[index];
+    let below = std::iter::successors(Some(index + 1), |child| Some(nodes.get(*child)?.end));
+    let children = below.take_while(|child| *child < node.end).map(|child| &nodes[child].printed);
+    let inputs: Vec<&Node> = children.filter(|child| child.subplan.is_none()).collect();
+    let rows = inputs.iter().map(|input| input.all_rows());
+    let (sum, rounding) = rows.fold((0.0, 0.0), |sum, rows| (sum.0 + rows.per_loop, sum.1 + rows.rounding));
+    let own = node.printed.all_rows();
+    inputs.iter().all(|input| is_known(&input.kind)) && own.per_loop > sum + rounding + own.rounding
 }
 
-/// Checks that no node has too few or too many inputs, that the root fits into the Execution Time, and that a node's inputs
-/// together take no longer than the node.
+/// Checks each figure that EXPLAIN printed, that no node has too few or too many inputs, that the root fits into the Execution
+/// Time, and that a node's inputs together take no longer than the node.
 ///
 /// Otherwise the plan has lost its indentation, is truncated, mixes lines of two plans, or the clock ran backwards. Nodes of
 /// extensions and of forks of PostgreSQL run their inputs in other ways, also in parallel: a plan with such nodes can
@@ -239,16 +212,30 @@ fn lacks_rows(node: &Node) -> bool {
 pub fn check_run(plan: &Plan) -> Result<(), Unusable> {
     let nodes = &plan.nodes;
     let is_postgresql = nodes.iter().all(|node| is_known(&node.printed.kind));
-    for node in nodes {
-        // Each figure is possible, but their product may not be.
-        check_figure(node.reported_ms, MAX_FIGURE, || format!("the time of {} in all loops", node.printed.title()))?;
-        check_figure(Some(node.all_calls.high), MAX_CALLS, || format!("the calls of {}", node.printed.title()))?;
-        let (least, most) = inputs_of(&node.printed.kind).unwrap_or((0, usize::MAX));
-        if node.inputs < least {
-            return Err(wrong_inputs("few", &node.printed));
+    for (name, value) in [
+        ("Execution Time", Some(plan.execution_ms)),
+        ("Planning Time", plan.planning_ms),
+        ("Calls of a trigger", Some(plan.other_calls)),
+    ] {
+        check_figure(value, MAX_FIGURE, || name.into())?;
+    }
+    for (index, PlanNode { printed, inputs, reported_ms, all_calls, .. }) in nodes.iter().enumerate() {
+        for (name, value) in [
+            ("Actual Total Time", printed.total_ms),
+            ("Actual Rows", printed.rows.map(|rows| rows.per_loop)),
+            ("Actual Loops", printed.loops),
+        ] {
+            check_figure(value, MAX_FIGURE, || format!("{name} of {}", printed.title()))?;
         }
-        if is_postgresql && node.inputs > most {
-            return Err(wrong_inputs("many", &node.printed));
+        // Each figure is possible, but their product may not be.
+        check_figure(*reported_ms, MAX_FIGURE, || format!("the time of {} in all loops", printed.title()))?;
+        check_figure(Some(all_calls.high), MAX_CALLS, || format!("the calls of {}", printed.title()))?;
+        let (least, most) = inputs_of(&printed.kind).unwrap_or((0, usize::MAX));
+        if *inputs < least || is_append(&printed.kind) && lacks_rows(nodes, index) {
+            return Err(wrong_inputs("few", printed));
+        }
+        if is_postgresql && *inputs > most {
+            return Err(wrong_inputs("many", printed));
         }
     }
     // Sampled times of parent and child have independent errors.

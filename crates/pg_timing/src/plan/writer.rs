@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::escape;
 use crate::human::percent;
-use crate::plan::text::{CORRECTION, column, node_line};
+use crate::plan::text::{CORRECTION, node_line};
 use crate::report::{ExplainReport, ExplainedNode, PlanFormat, PlanSource};
 use serde_json::{Map, Value, json};
 
@@ -16,14 +16,11 @@ pub fn plan(report: &ExplainReport, format: PlanFormat, answer: &str) -> Result<
     match (report.document.as_ref().ok_or_else(not_the_same)?, format) {
         (PlanSource::Text(plan), PlanFormat::Text) => corrected_text(plan, report),
         (PlanSource::Json(plan), PlanFormat::Json) => corrected_json(plan, report),
-        (PlanSource::Json(_), PlanFormat::Text) => Err(Error::new(
-            "the plan was not read as text, and pg_timing does not convert plans",
-            "give --format plan-json",
-        )),
-        (PlanSource::Text(_), PlanFormat::Json) => Err(Error::new(
-            "the plan was read as text, and pg_timing does not convert plans",
-            "give --format plan-text, or take the plan with EXPLAIN (ANALYZE, FORMAT JSON)",
-        )),
+        (_, format) => {
+            let other = if format == PlanFormat::Text { "plan-json" } else { "plan-text" };
+            let what = "the plan was not read in this format, and pg_timing does not convert plans";
+            Err(Error::new(what, format!("give --format {other}")))
+        }
     }
 }
 
@@ -62,11 +59,7 @@ fn corrected_text(plan: &str, report: &ExplainReport) -> Result<String, Error> {
     let mut out = String::new();
     let mut nodes = report.nodes.iter();
     let mut factor = 0.0;
-    let mut lines = plan.lines().filter(|line| !line.trim().is_empty()).peekable();
-    let indent = lines.peek().map_or(0, |line| column(line));
-    for line in lines {
-        let line =
-            line.get(indent..).filter(|_| line[..indent.min(line.len())].trim().is_empty()).unwrap_or(line).trim_end();
+    for line in plan.lines().map(str::trim_end).filter(|line| !line.is_empty()) {
         let node = node_line(line);
         let is_below = line.starts_with(' ');
         // What follows the tree is a total, or not a part of the plan.

@@ -47,7 +47,7 @@ fn not_json(error: &serde_json::Error) -> Error {
 /// Adds the reports in a JSON value.
 fn add(documents: &mut Vec<Document>, value: Value) -> Result<(), Error> {
     let not_a_report = || Error::new("is JSON, but not a report of check, read or explain", HINT);
-    let mut fields = match value {
+    let fields = match value {
         // `explain --slowest N` writes a list.
         Value::Array(values) => return values.into_iter().try_for_each(|value| add(documents, value)),
         Value::Object(fields) if fields.get("version").is_some_and(Value::is_string) => fields,
@@ -60,10 +60,7 @@ fn add(documents: &mut Vec<Document>, value: Value) -> Result<(), Error> {
     if has(["clocks", "verdict"]) {
         documents.push(Document::Host(possible(fields.into()).map_err(damaged)?));
     } else if has(["nodes", "corrected_ms"]) {
-        // `explain` without a statement writes two reports: one is a field of the other.
-        let nested = fields.remove("nested");
         documents.push(Document::Explain(possible(fields.into()).map_err(damaged)?));
-        return nested.map_or(Ok(()), |nested| add(documents, nested));
     } else {
         require(has(["statements", "total"]), not_a_report().what, HINT)?;
         documents.push(Document::Log(possible(fields.into()).map_err(damaged)?));
@@ -78,7 +75,7 @@ fn damaged(why: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{ClassicReport, Origin, ReadCost};
+    use crate::report::Origin;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -113,14 +110,6 @@ mod tests {
         let [host, explain, log] = [host(), explain(), log()];
         assert_eq!(kinds(&format!("{host}{explain}\n{host:#}\n{log}")), "hehl");
         assert_eq!(kinds(&json!([explain, explain]).to_string()), "ee");
-    }
-
-    #[test]
-    fn the_classic_test_has_two_reports() {
-        let report = || ExplainReport { schema_version: 1, ..ExplainReport::default() };
-        let read = ReadCost { ns: None, low_ns: None, high_ns: None, clock: "system".into(), how: String::new() };
-        let classic = ClassicReport { count: report(), nested: report(), read };
-        assert_eq!(kinds(&serde_json::to_string(&classic).unwrap()), "ee");
     }
 
     #[test]

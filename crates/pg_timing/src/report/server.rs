@@ -1,6 +1,6 @@
-//! The reports about a server: of `advise`, and of `explain` without a statement. The serde names are the JSON contract.
+//! The report about a server, of `advise`. The serde names are the JSON contract.
 
-use super::{ExplainReport, Finding, Verdict};
+use super::{Finding, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// The cost of one read of the server's clock. If `ns` is missing, only the bounds are known. If the bounds are missing, too,
@@ -15,19 +15,6 @@ pub struct ReadCost {
     pub clock: String,
     /// how it was measured, or why it was not
     pub how: String,
-}
-
-/// The classic test: one report per statement.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ClassicReport {
-    /// 100 000 rows in one loop
-    #[serde(flatten)]
-    pub count: ExplainReport,
-    /// 100 000 rows in 400 loops
-    pub nested: ExplainReport,
-    /// read cost of the clock that times the server's plan nodes
-    pub read: ReadCost,
 }
 
 /// The report of `advise`.

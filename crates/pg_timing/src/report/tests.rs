@@ -39,7 +39,6 @@ fn committed_schemas_match_the_code() {
         ("explain", schema::<ExplainReport>()),
         ("explain-against", schema::<StatementComparison>()),
         ("explain-log", schema::<LogReport>()),
-        ("explain-test", schema::<ClassicReport>()),
         ("advise", schema::<AdviseReport>()),
         ("monitor-event", schema::<MonitorEvent>()),
         ("compare", schema::<Comparison>()),

@@ -2,13 +2,11 @@
 //! statements that read the clock take longer.
 
 use super::settings::{Server, Session};
-use crate::error::Error;
 use crate::host::check::judge;
 use crate::host::facts::{Host, KernelLog};
 use crate::host::measure::Budget;
 use crate::host::survey;
 use crate::report::{NS_PER_MS, ReadCost, Report, SYSTEM};
-use crate::server::connection::Connection;
 use crate::server::own_sql;
 use crate::statistics::{RUN_TO_RUN_VARIATION, median, median_error};
 use std::sync::atomic::AtomicBool;
@@ -57,25 +55,10 @@ impl Clocks {
     }
 }
 
-/// Measures the read cost of the clock that times the server's plan nodes.
-pub fn node_read(connection: &mut Connection) -> Result<ReadCost, Error> {
-    let mut session = Session::new(connection);
-    let server = Server::of(&mut session)?;
-    Ok(Clocks::of(&mut session, &server).node)
-}
-
-fn known(clock: &str, ns: f64, error: f64, how: &str) -> ReadCost {
-    ReadCost {
-        ns: Some(ns),
-        low_ns: Some((ns - error).max(0.0)),
-        high_ns: Some(ns + error),
-        clock: clock.into(),
-        how: how.into(),
-    }
-}
-
-fn unknown(clock: &str, how: &str) -> ReadCost {
-    ReadCost { ns: None, low_ns: None, high_ns: None, clock: clock.into(), how: how.into() }
+/// Returns a read cost, with its bounds. Without `ns`, it is unknown.
+fn cost(clock: &str, ns: Option<f64>, error: f64, how: &str) -> ReadCost {
+    let [low_ns, high_ns] = [-error, error].map(|error| ns.map(|ns| (ns + error).max(0.0)));
+    ReadCost { ns, low_ns, high_ns, clock: clock.into(), how: how.into() }
 }
 
 /// Returns an error if the server does not run on this host.
@@ -112,8 +95,8 @@ fn on_host(server: &Server, stop: &AtomicBool) -> Clocks {
 fn measured(report: &Report, name: &str) -> ReadCost {
     let figures = report.clock(name).and_then(|clock| clock.read_ns.zip(clock.read_spread_ns));
     match figures {
-        Some((ns, spread)) => known(name, ns, spread.max(0.1), "measured on this host, where the server runs"),
-        None => unknown(name, "not measurable on this host"),
+        Some((ns, spread)) => cost(name, Some(ns), spread.max(0.1), "measured on this host, where the server runs"),
+        None => cost(name, None, 0.0, "not measurable on this host"),
     }
 }
 
@@ -130,19 +113,15 @@ fn by_statements(session: &mut Session, server: &Server, why: &str) -> Clocks {
         measured = pair(session).map(|pair| pairs.push(pair));
     }
     let system = from_pairs(&pairs, measured.err(), why);
-    let tsc = match (server.uses_tsc(), system.high_ns) {
-        (false, _) => system.clone(),
-        (true, Some(high)) => ReadCost {
-            ns: None,
-            low_ns: Some(0.0),
-            high_ns: Some(high),
-            clock: "tsc".into(),
-            how: format!(
+    let mut tsc = system.clone();
+    if server.uses_tsc() {
+        (tsc.clock, tsc.ns, tsc.low_ns) = ("tsc".into(), None, system.high_ns.map(|_| 0.0));
+        if system.high_ns.is_some() {
+            tsc.how = format!(
                 "less than the read cost of the system clock; {why}, and the TSC can be measured only on the server's host"
-            ),
-        },
-        (true, None) => unknown("tsc", &system.how),
-    };
+            );
+        }
+    }
     Clocks { system, read: tsc.clone(), node: tsc, here: None }
 }
 
@@ -168,19 +147,19 @@ fn execution_ms(plan: &serde_json::Value) -> Result<f64, &'static str> {
 fn from_pairs(pairs: &[Pair], failed: Option<String>, why: &str) -> ReadCost {
     if pairs.len() < MIN_PAIRS {
         let failed = failed.unwrap_or_else(|| "stopped".into());
-        return unknown(SYSTEM, &format!("{why}, and the measurement through the server failed: {failed}"));
+        return cost(SYSTEM, None, 0.0, &format!("{why}, and the measurement through the server failed: {failed}"));
     }
     let differences: Vec<f64> = pairs.iter().map(|(bare, reads)| reads - bare).collect();
     let ns = median(&differences);
     let error = median_error(&differences).max(RUN_TO_RUN_VARIATION * ns);
     if ns + error <= 0.0 {
-        return unknown(SYSTEM, &format!("{why}, and through the server it is below the measurement noise"));
+        return cost(SYSTEM, None, 0.0, &format!("{why}, and through the server it is below the measurement noise"));
     }
     // A wait for a CPU makes any statement longer, so the fastest statements show the lower bound.
     let fastest = |of: fn(&Pair) -> f64| pairs.iter().map(of).fold(f64::INFINITY, f64::min);
     let undisturbed = fastest(|pair| pair.1) - fastest(|pair| pair.0);
     let how = format!("measured through the server, in {} pairs of statements ({why})", pairs.len());
-    let cost = known(SYSTEM, ns.max(0.0), error, &how);
+    let cost = cost(SYSTEM, Some(ns.max(0.0)), error, &how);
     ReadCost { low_ns: cost.low_ns.map(|low| low.min(undisturbed.max(0.0))), ..cost }
 }
 

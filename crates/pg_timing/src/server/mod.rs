@@ -5,7 +5,7 @@ pub mod clock;
 pub mod connection;
 pub mod ephemeral;
 pub mod explain;
-mod own_sql;
+pub mod own_sql;
 mod settings;
 
 pub use settings::fast_timing_info;

@@ -9,13 +9,6 @@
 /// before the first word, but keeps this one.
 pub const MARK: &str = "/* pg_timing */";
 
-/// A query with the mark.
-macro_rules! select {
-    ($rest:literal) => {
-        concat!("SELECT /* pg_timing */ ", $rest)
-    };
-}
-
 /// Our statements see only `pg_catalog`. The setting ends with the transaction, because a connection pooler can give the session
 /// to another client.
 pub const EMPTY_SEARCH_PATH: &str = "SET LOCAL /* pg_timing */ search_path = ''";
@@ -38,46 +31,31 @@ pub fn set_local(name: &str, value: impl std::fmt::Display) -> String {
 
 /// Keeps the next statements of the transaction out of pg_stat_statements and of auto_explain's log, as far as the server has these
 /// settings and this user may set them. The transaction is reported at its end, so it is not counted later, in the window.
-pub const KEEP_QUIET: &str = select!(
-    "pg_catalog.count(pg_catalog.set_config(q.name, q.value, true)), pg_catalog.pg_stat_force_next_flush()
+pub const KEEP_QUIET: &str = "SELECT /* pg_timing */ pg_catalog.count(pg_catalog.set_config(q.name, q.value, true)),
+        pg_catalog.pg_stat_force_next_flush()
     FROM (VALUES ('pg_stat_statements.track', 'none'), ('auto_explain.log_min_duration', '-1')) AS q(name, value)
     WHERE pg_catalog.current_setting(q.name, true) IS NOT NULL
-        AND pg_catalog.has_parameter_privilege(q.name, 'SET')"
-);
+        AND pg_catalog.has_parameter_privilege(q.name, 'SET')";
 
 /// Settings of our own statements in `explain`: neither compilation nor parallel workers. With a limit of 0 workers,
 /// debug_parallel_query starts none.
 pub const ONE_PROCESS: [&str; 2] =
     ["SET LOCAL /* pg_timing */ jit = off", "SET LOCAL /* pg_timing */ max_parallel_workers_per_gather = 0"];
 
-/// Returns the query of settings with their values as a JSON object, as far as the server has them. Settings of a library exist after it is
-/// loaded.
-pub fn settings(names: &[&str]) -> String {
-    format!(
-        select!(
-            "pg_catalog.json_object_agg(name, pg_catalog.current_setting(name)) FROM pg_catalog.pg_settings
-             WHERE pg_catalog.array_position('{{{}}}'::pg_catalog.text[], name) IS NOT NULL"
-        ),
-        names.join(",")
-    )
-}
-
 /// All settings with their values, as a JSON object.
 pub const ALL_SETTINGS: &str =
-    select!("pg_catalog.json_object_agg(name, pg_catalog.current_setting(name)) FROM pg_catalog.pg_settings");
+    "SELECT /* pg_timing */ pg_catalog.json_object_agg(name, pg_catalog.current_setting(name))
+    FROM pg_catalog.pg_settings";
 
 /// The process of this session; databases that accept connections; whether this user may see all statistics.
-pub const SESSION: &str = select!(
-    "pg_catalog.pg_backend_pid() AS pid, pg_catalog.count(*) AS databases,
+pub const SESSION: &str = "SELECT pg_catalog.pg_backend_pid() AS pid, pg_catalog.count(*) AS databases,
         pg_catalog.pg_has_role(current_user, 'pg_monitor', 'USAGE') AS monitor
-    FROM pg_catalog.pg_database WHERE datallowconn AND NOT datistemplate"
-);
+    FROM pg_catalog.pg_database WHERE datallowconn AND NOT datistemplate";
 
 /// The objects of extensions that we use, each with its name, its schema, and a role that can put other code in its place: the owner of
 /// the schema, of the object or of the extension. NULL if all three are superusers or this user. The name pg_database_owner stands for
 /// the database's owner.
-pub const EXTENSION_OBJECTS: &str = select!(
-    "o.name, pg_catalog.quote_ident(n.nspname) AS schema, pg_catalog.min(r.rolname::pg_catalog.text)
+pub const EXTENSION_OBJECTS: &str = "SELECT o.name, pg_catalog.quote_ident(n.nspname) AS schema, pg_catalog.min(r.rolname::pg_catalog.text)
         FILTER (WHERE NOT (r.rolsuper OR r.rolname OPERATOR(pg_catalog.=) session_user)) AS other_owner
     FROM (SELECT 'pg_catalog.pg_class'::pg_catalog.regclass AS class, oid, relname AS name, relnamespace AS schema,
                 relowner AS owner FROM pg_catalog.pg_class
@@ -97,14 +75,12 @@ pub const EXTENSION_OBJECTS: &str = select!(
         AND pg_catalog.array_position(
             '{pg_stat_statements,pg_stat_statements_info,pg_fast_timing_info,pg_fast_timing_counters}'::pg_catalog.name[],
             o.name) IS NOT NULL
-    GROUP BY 1, 2"
-);
+    GROUP BY 1, 2";
 
 /// Settings of roles and databases that `advise` is about, because they override postgresql.conf in their sessions, like
 /// `track_io_timing (role app)`. Values are not read: they can have the encoding of another database.
-pub const OTHER_SETTINGS: &str = select!(
-    "pg_catalog.concat(pg_catalog.split_part(made, '=', 1), ' (', pg_catalog.concat_ws(', ',
-            CASE WHEN r.rolname IS NOT NULL THEN pg_catalog.concat('role ', r.rolname) END,
+pub const OTHER_SETTINGS: &str = "SELECT /* pg_timing */ pg_catalog.concat(pg_catalog.split_part(made, '=', 1), ' (',
+        pg_catalog.concat_ws(', ', CASE WHEN r.rolname IS NOT NULL THEN pg_catalog.concat('role ', r.rolname) END,
             CASE WHEN d.datname IS NOT NULL THEN pg_catalog.concat('database ', d.datname) END,
             CASE WHEN r.rolname IS NULL AND d.datname IS NULL THEN 'all roles' END), ')')
     FROM pg_catalog.pg_db_role_setting
@@ -114,10 +90,9 @@ pub const OTHER_SETTINGS: &str = select!(
             ON pg_catalog.starts_with(made, prefix)
         LEFT JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) setrole
         LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) setdatabase
-    ORDER BY 1"
-);
+    ORDER BY 1";
 
-/// Returns the query of the rows of another query, as a list of JSON objects.
+/// Returns the query of the rows of another query, as a list of JSON objects. The other query needs no mark.
 pub fn as_json(query: &str) -> String {
     format!("SELECT {MARK} pg_catalog.json_agg(q) FROM ({query}) AS q")
 }
@@ -128,12 +103,10 @@ pub fn fast_timing(info: &str, counters: &str) -> String {
 }
 
 /// Statistics of all databases together.
-pub const DATABASES: &str = select!(
-    "pg_catalog.sum(xact_commit OPERATOR(pg_catalog.+) xact_rollback) AS transactions,
+pub const DATABASES: &str = "SELECT pg_catalog.sum(xact_commit OPERATOR(pg_catalog.+) xact_rollback) AS transactions,
         pg_catalog.sum(temp_bytes) AS temp_bytes, pg_catalog.sum(blks_read) AS blks_read,
         EXTRACT(epoch FROM pg_catalog.max(stats_reset)) AS reset
-    FROM pg_catalog.pg_stat_database"
-);
+    FROM pg_catalog.pg_stat_database";
 
 /// Returns the query of the totals of pg_stat_statements, without our own statements. `statements` and `info` are qualified views.
 /// `asked` are calls of plan nodes that certainly happened: one for each row of a plan and one for its end, and one more for the node
@@ -153,43 +126,34 @@ pub fn statements(statements: &str, info: &str) -> String {
 }
 
 /// Writes of PostgreSQL 15, which counts no other operations.
-pub const WRITES_OF_15: &str = select!(
-    "buffers_checkpoint OPERATOR(pg_catalog.+) buffers_clean AS writes, buffers_backend AS backend,
-        EXTRACT(epoch FROM stats_reset) AS reset
-    FROM pg_catalog.pg_stat_bgwriter"
-);
+pub const WRITES_OF_15: &str = "SELECT buffers_checkpoint OPERATOR(pg_catalog.+) buffers_clean AS writes,
+        buffers_backend AS backend, EXTRACT(epoch FROM stats_reset) AS reset
+    FROM pg_catalog.pg_stat_bgwriter";
 
 /// Operations on files except WAL, since PostgreSQL 16.
-pub const IO: &str = select!(
-    "coalesce(pg_catalog.sum(reads), 0) AS reads, coalesce(pg_catalog.sum(writes), 0) AS writes,
+pub const IO: &str =
+    "SELECT coalesce(pg_catalog.sum(reads), 0) AS reads, coalesce(pg_catalog.sum(writes), 0) AS writes,
         coalesce(pg_catalog.sum(extends), 0) AS extends, coalesce(pg_catalog.sum(fsyncs), 0) AS fsyncs,
         coalesce(pg_catalog.sum(writebacks), 0) AS writebacks, EXTRACT(epoch FROM pg_catalog.max(stats_reset)) AS reset
-    FROM pg_catalog.pg_stat_io WHERE object OPERATOR(pg_catalog.<>) 'wal'"
-);
+    FROM pg_catalog.pg_stat_io WHERE object OPERATOR(pg_catalog.<>) 'wal'";
 
 /// Operations on WAL until PostgreSQL 17.
-pub const WAL_UNTIL_17: &str = select!(
-    "wal_write OPERATOR(pg_catalog.+) wal_sync AS operations, EXTRACT(epoch FROM stats_reset) AS reset
-    FROM pg_catalog.pg_stat_wal"
-);
+pub const WAL_UNTIL_17: &str = "SELECT wal_write OPERATOR(pg_catalog.+) wal_sync AS operations,
+        EXTRACT(epoch FROM stats_reset) AS reset FROM pg_catalog.pg_stat_wal";
 
 /// Operations on WAL since PostgreSQL 18.
-pub const WAL_IO: &str = select!(
-    "coalesce(pg_catalog.sum(coalesce(reads, 0) OPERATOR(pg_catalog.+) coalesce(writes, 0)
+pub const WAL_IO: &str = "SELECT coalesce(pg_catalog.sum(coalesce(reads, 0) OPERATOR(pg_catalog.+) coalesce(writes, 0)
             OPERATOR(pg_catalog.+) coalesce(fsyncs, 0)), 0) AS operations,
         EXTRACT(epoch FROM pg_catalog.max(stats_reset)) AS reset
-    FROM pg_catalog.pg_stat_io WHERE object OPERATOR(pg_catalog.=) 'wal'"
-);
+    FROM pg_catalog.pg_stat_io WHERE object OPERATOR(pg_catalog.=) 'wal'";
 
 /// Calls of functions in this database. The view has no time of the last reset.
 pub const FUNCTION_CALLS: &str =
-    select!("coalesce(pg_catalog.sum(calls), 0) AS calls FROM pg_catalog.pg_stat_user_functions");
+    "SELECT coalesce(pg_catalog.sum(calls), 0) AS calls FROM pg_catalog.pg_stat_user_functions";
 
 /// Scans and changed rows in this database: calls of plan nodes that certainly happened.
-pub const TABLES: &str = select!(
-    "coalesce(pg_catalog.sum(seq_scan OPERATOR(pg_catalog.+) n_tup_upd OPERATOR(pg_catalog.+) n_tup_del), 0) AS asked
-    FROM pg_catalog.pg_stat_user_tables"
-);
+pub const TABLES: &str = "SELECT coalesce(pg_catalog.sum(seq_scan OPERATOR(pg_catalog.+) n_tup_upd
+        OPERATOR(pg_catalog.+) n_tup_del), 0) AS asked FROM pg_catalog.pg_stat_user_tables";
 
 /// Returns the query of pg_fast_timing's counters. If only this session has loaded the library, they say nothing about the others,
 /// and `of_server` is 0. `function` is the qualified `pg_fast_timing_counters`.
@@ -204,7 +168,7 @@ pub fn counted_calls(function: &str) -> String {
 /// Sessions that may run statements: how many this user may not see, and the times of the oldest transaction and of the oldest
 /// running statement in s. The server hides the type of a session, too. A statement that waits for a lock makes no calls of plan
 /// nodes, and some kinds of statements have none.
-pub const SESSIONS: &str = select!("pg_catalog.count(*) FILTER (WHERE query OPERATOR(pg_catalog.=) '<insufficient privilege>') AS hidden,
+pub const SESSIONS: &str = "SELECT pg_catalog.count(*) FILTER (WHERE query OPERATOR(pg_catalog.=) '<insufficient privilege>') AS hidden,
         coalesce(EXTRACT(epoch FROM pg_catalog.max(pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) xact_start)), 0) AS oldest,
         coalesce(EXTRACT(epoch FROM pg_catalog.max(pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) query_start)
             FILTER (WHERE state OPERATOR(pg_catalog.=) 'active'
@@ -214,7 +178,7 @@ pub const SESSIONS: &str = select!("pg_catalog.count(*) FILTER (WHERE query OPER
     FROM pg_catalog.pg_stat_activity
     WHERE pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid() AND datid IS NOT NULL
         AND (backend_type IS NULL
-            OR backend_type OPERATOR(pg_catalog.!~) '^(autovacuum worker|walsender|logical replication)')");
+            OR backend_type OPERATOR(pg_catalog.!~) '^(autovacuum worker|walsender|logical replication)')";
 
 /// Returns an EXPLAIN of a query that calls a function of `pg_catalog` for each row: `clock_timestamp` reads the clock, and
 /// `statement_timestamp` does not.
@@ -238,14 +202,6 @@ pub fn count_rows(rows: u32) -> String {
     format!("SELECT pg_catalog.count(*) FROM (SELECT pg_catalog.generate_series(1, {rows})) AS rows")
 }
 
-/// Returns a statement that counts rows in loops.
-pub fn count_rows_in_loops(loops: u32, rows: u32) -> String {
-    format!(
-        "SELECT pg_catalog.count(*) \
-         FROM pg_catalog.generate_series(1, {loops}) a, pg_catalog.generate_series(1, {rows}) b"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,7 +214,6 @@ mod tests {
     /// Every query in this file.
     fn queries() -> Vec<String> {
         vec![
-            settings(&["jit", "track_io_timing"]),
             ALL_SETTINGS.into(),
             SESSION.into(),
             KEEP_QUIET.into(),
@@ -278,7 +233,6 @@ mod tests {
             explain_timestamps("clock_timestamp", 7),
             generic_plans_of_prepared("pg_timing_statement"),
             count_rows(7),
-            count_rows_in_loops(7, 8),
         ]
     }
 

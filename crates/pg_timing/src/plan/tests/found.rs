@@ -1,5 +1,6 @@
 use crate::error::Error;
 use crate::plan::{Explained, Found, Unusable, each_plan};
+use crate::report::PlanSource;
 
 const TEXT: &str = " Aggregate  (cost=1.00..2.00 rows=1 width=8) (actual time=20.000..20.000 rows=1 loops=1)
    ->  Seq Scan on t  (cost=0.00..1.00 rows=1 width=0) (actual time=0.012..10.442 rows=100000 loops=1)
@@ -126,4 +127,17 @@ fn a_plan_after_a_damaged_one_is_read() {
     let text = format!("{}Hello\n{JSON}", &JSON[..JSON.len() / 2]);
     let all = plans(&text);
     assert!(matches!(all.as_slice(), [Err(Unusable::InvalidSyntax("JSON", _)), Ok(_)]), "{all:?}");
+}
+
+/// The writer relies on this.
+#[test]
+fn the_text_of_an_indented_plan_is_not_indented() {
+    let plan = "Sort (actual time=1.000..2.500 rows=7 loops=1)\n  ->  Seq Scan on t (actual time=1.000..2.000 rows=7 loops=1)\n\
+        Planning Time: 0.100 ms\nExecution Time: 3.000 ms\n";
+    for indentation in ["", " ", "    ", "\t"] {
+        let indented: String = plan.lines().map(|line| format!("{indentation}{line}\n")).collect();
+        let mut sources = Vec::new();
+        each_plan(&indented, true, &mut |plan| sources.extend(plan.unwrap().source));
+        assert!(matches!(&sources[..], [PlanSource::Text(text)] if text == plan), "{indentation:?}: {sources:?}");
+    }
 }

@@ -17,7 +17,9 @@ pub fn tree() -> impl Strategy<Value = Node> {
         let scan = kind.ends_with("Scan");
         let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
         let using = if kind.starts_with("Index") { " using i" } else { "" };
-        let on = if scan { format!(" on public.{} {}", quoted(&relation), quoted(&alias)) } else { String::new() };
+        // A CTE has no schema.
+        let schema = if kind == "CTE Scan" { "" } else { "public." };
+        let on = if scan { format!(" on {schema}{} {}", quoted(&relation), quoted(&alias)) } else { String::new() };
         Node {
             name: format!("{kind}{using}{on}"),
             cte: (kind == "CTE Scan").then_some(relation),

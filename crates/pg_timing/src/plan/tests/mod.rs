@@ -12,6 +12,7 @@ pub mod proptests;
 mod psql;
 pub mod published;
 mod selected;
+mod subplans;
 mod wrapped;
 
 use super::*;

@@ -30,15 +30,15 @@ fn from_json() -> ExplainReport {
     report(PlanSource::Json(JSON.into()))
 }
 
-const TEXT: &str = "
-  Gather (actual time=4.000..16.000 rows=5 loops=1)
-    CTE \x1b[8m
-      ->  Seq Scan on \"(actual time=1..2 )\" (actual time=2.000..10.000 rows=5 loops=3)
-            Filter: (a = '(actual time=2.000..10.000 rows=5 loops=3)')
-            Worker 0:  actual time=5.000..12.500 rows=5 loops=1
-    ->  Result (never executed)
-  Planning Time: 0.500 ms
-  Execution Time: 20.000 ms
+const TEXT: &str = "\
+Gather (actual time=4.000..16.000 rows=5 loops=1)
+  CTE \x1b[8m
+    ->  Seq Scan on \"(actual time=1..2 )\" (actual time=2.000..10.000 rows=5 loops=3)
+          Filter: (a = '(actual time=2.000..10.000 rows=5 loops=3)')
+          Worker 0:  actual time=5.000..12.500 rows=5 loops=1
+  ->  Result (never executed)
+Planning Time: 0.500 ms
+Execution Time: 20.000 ms
 (8 rows)
 ";
 

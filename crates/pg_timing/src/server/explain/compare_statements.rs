@@ -7,25 +7,26 @@
 //! rounds.
 
 use super::RunOptions;
-use super::report::overhead_of_calls;
+use super::report::{median_planning_ms, overhead_of_calls};
 use super::runs::{
-    Course, End, LEAST_ROUNDS, Runs, bare_calls_ms, checked, round_trip_ms, round_trip_now_ms, say_how_long,
+    Course, End, LEAST_ROUNDS, RunMode, Runs, bare_calls_ms, round_trip_ms, round_trip_now_ms, run, say_how_long,
 };
-use super::script::{Script, explain_analyze};
+use super::script::Script;
 use super::server::LiveServer;
-use super::session::{Baseline, RunSession, UsersSettings};
+use super::session::{RunSession, UsersSettings};
 use super::subject::{NAMES, NAMES_OF_B, Names, Subject};
 use crate::error::{Error, require};
 use crate::human::{duration, grouped};
+use crate::plan::PlanNode;
 use crate::plan::attribution::attribute;
-use crate::plan::{Plan, PlanNode};
 use crate::report::run_mode::{BASELINE, REPORTED};
 use crate::report::{
-    ComparedNode, ComparedStatement, Difference, ExplainedNode, NS_PER_MS, NodePair, Range, RunSample, Spread,
+    ComparedNode, ComparedStatement, Difference, ExplainedNode, NS_PER_MS, NodePair, Range, Spread,
     StatementComparison, is_too_short,
 };
 use crate::server::connection::Connection;
 use crate::statistics::{Round, is_decided, median, ratio};
+use crate::tokens::Tokens;
 use std::collections::{HashMap, VecDeque};
 
 /// Options of the runs that show the nodes. PostgreSQL 18 and later count buffers by default.
@@ -43,9 +44,7 @@ struct Side<'a> {
     users: UsersSettings<'a>,
     hides_statements: bool,
     subject: Subject,
-    baseline: Vec<Baseline>,
-    plans: Vec<Plan>,
-    bare_calls_ms: Vec<f64>,
+    runs: Runs,
 }
 
 impl<'a> Side<'a> {
@@ -59,40 +58,27 @@ impl<'a> Side<'a> {
         let subject = session.use_settings(&script.settings).and_then(|()| Subject::prepare(session, script, names));
         let subject = subject.map_err(|error| of_side(name, error, session))?;
         let (users, hides_statements) = (session.users, session.connection.hides_statements);
-        let (baseline, plans, bare_calls_ms) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Side { name, script, users, hides_statements, subject, baseline, plans, bare_calls_ms })
+        Ok(Side { name, script, users, hides_statements, subject, runs: Runs::default() })
     }
 
     /// Does something with this statement's settings. An error names the statement.
     fn with<T>(
-        &mut self,
+        &self,
         session: &mut RunSession<'a>,
-        work: impl FnOnce(&mut Self, &mut RunSession<'a>) -> Result<T, Error>,
+        work: impl FnOnce(&mut RunSession<'a>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         (session.users, session.connection.hides_statements) = (self.users, self.hides_statements);
-        work(self, session).map_err(|error| of_side(self.name, error, session))
+        work(session).map_err(|error| of_side(self.name, error, session))
     }
 
-    /// Runs the statement without EXPLAIN.
-    fn run(&mut self, session: &mut RunSession<'a>, round_trip_ms: f64) -> Result<Baseline, Error> {
-        self.with(session, |side, session| side.subject.run(session, round_trip_ms))
-    }
-
-    /// Runs the statement under EXPLAIN ANALYZE.
-    fn explain(&mut self, session: &mut RunSession<'a>) -> Result<Plan, Error> {
-        self.with(session, |side, session| {
-            let sql = explain_analyze(TIMED_WITH_BUFFERS, &side.subject.explained);
-            checked(&side.plans, session.explain_analyze(&sql, &[], None)?)
-        })
-    }
-
-    fn baseline_ms(&self) -> Vec<f64> {
-        self.baseline.iter().map(|run| run.ms).collect()
+    /// Runs the statement once, and adds the run to this round. Returns its time in ms.
+    fn run(&self, session: &mut RunSession<'a>, mode: &RunMode, round: &mut Runs) -> Result<f64, Error> {
+        self.with(session, |session| run(session, &self.subject, mode, &self.runs, round))
     }
 
     /// Returns the number of rows that the statement returns or writes.
     fn rows(&self) -> Option<f64> {
-        let plan = self.plans.first()?;
+        let plan = self.runs.reported.first()?;
         let returned = plan.rows();
         if returned != Some(0.0) || plan.nodes[0].printed.kind != "ModifyTable" {
             return returned;
@@ -105,16 +91,15 @@ impl<'a> Side<'a> {
     /// Returns what the user should know about the runs.
     fn notes(&self) -> Vec<String> {
         let (name, mut notes) = (self.name, Vec::new());
-        let rows = self.baseline.last().map_or(0, |run| run.rows);
+        let rows = self.runs.rows_sent;
         if rows >= MANY_ROWS {
             notes.push(format!("the time of {name} includes sending its rows to the client: {}", grouped(rows)));
         }
-        let planning: Vec<f64> = self.baseline.iter().filter_map(|run| run.planning_ms).collect();
-        if !planning.is_empty() {
-            let planning = duration(median(&planning) * NS_PER_MS);
+        if let Some(ms) = median_planning_ms(&self.runs) {
+            let planning = duration(ms * NS_PER_MS);
             notes.push(format!("the server plans {name} at each execution: {planning}, which is not included"));
         }
-        if self.plans.first().is_some_and(|plan| plan.any(|node| node.kind == "ModifyTable")) {
+        if self.runs.reported.first().is_some_and(|plan| plan.any(|node| node.kind == "ModifyTable")) {
             notes
                 .push(format!("each run of {name} leaves dead rows in the table, which can slow down both statements"));
         }
@@ -122,22 +107,12 @@ impl<'a> Side<'a> {
     }
 
     /// Returns the statement with its nodes, if it takes `ms` without EXPLAIN. These times have a relative error.
-    fn report(&self, ms: f64, error: Range, round_trip_ms: Range) -> ComparedStatement {
-        let sample = |mode: &str, ms| RunSample { mode: mode.into(), ms };
-        let samples = self.baseline_ms();
-        let baseline = samples.iter().map(|ms| sample(BASELINE, *ms));
-        let timed = self.plans.iter().map(|plan| sample(REPORTED, plan.execution_ms));
-        let runs = Runs {
-            samples: baseline.chain(timed).collect(),
-            reported: self.plans.clone(),
-            bare_calls_ms: self.bare_calls_ms.clone(),
-            round_trip_ms,
-            ..Runs::default()
-        };
-        let overhead = overhead_of_calls(&runs);
+    fn report(&self, ms: f64, error: Range) -> ComparedStatement {
+        let samples = self.runs.ms_of(BASELINE);
+        let overhead = overhead_of_calls(&self.runs);
         let scale = if overhead.corrected.estimate > 0.0 { ms / overhead.corrected.estimate } else { 0.0 };
-        let flat = self.plans.first().map_or(&[][..], |plan| &plan.nodes);
-        let nodes = attribute(&self.plans, &overhead).into_iter().zip(flat);
+        let flat = self.runs.reported.first().map_or(&[][..], |plan| &plan.nodes);
+        let nodes = attribute(&self.runs.reported, &overhead).into_iter().zip(flat);
         let nodes: Vec<_> = nodes.map(|(node, flat)| compared(node, flat, error.times(scale))).collect();
         let of_nodes = nodes.first().map_or(Range::exactly(ms), |root| root.corrected_ms);
         ComparedStatement {
@@ -205,21 +180,21 @@ pub fn compare_statements<'a>(
     if end == Some(End::Stopped) {
         notes.push(format!("the runs were stopped; complete rounds: {}", rounds.len()));
     } else {
-        for side in &mut sides {
-            side.with(&mut session, |side, session| side.subject.check_plan(session))?;
+        for side in &sides {
+            side.with(&mut session, |session| side.subject.check_plan(session))?;
         }
     }
     notes.extend(sides.iter().flat_map(Side::notes));
     // A's time is the geometric mean of its two runs per round, as in the ratio. So ratio x A is close to B's own median.
     let a_ms = median(&rounds.iter().map(|round| (round.before_ms * round.after_ms).sqrt()).collect::<Vec<_>>());
-    let plain_ms = sides.each_ref().map(|side| median(&side.baseline_ms()));
+    let plain_ms = sides.each_ref().map(|side| median(&side.runs.ms_of(BASELINE)));
     let is_too_short = plain_ms.iter().any(|ms| is_too_short(*ms, round_trip_ms.estimate));
     let (difference, ratio) = decide(ratio, [a_ms, plain_ms[1]], is_too_short, round_trip_ms);
     let exact = Range::exactly(1.0);
     let error_of_b = ratio.map_or(exact, |ratio| ratio.times(1.0 / ratio.estimate));
     let b_ms = ratio.map_or(plain_ms[1], |ratio| a_ms * ratio.estimate);
     let [a, b] = sides;
-    let (a, b) = (a.report(a_ms, exact, round_trip_ms), b.report(b_ms, error_of_b, round_trip_ms));
+    let (a, b) = (a.report(a_ms, exact), b.report(b_ms, error_of_b));
     // Without an answer, no node is faster.
     let is_determined = difference != Difference::NotDetermined;
     Ok(StatementComparison {
@@ -248,11 +223,12 @@ fn prepare_sides<'a>(
 ) -> Result<[Side<'a>; 2], Error> {
     let mut a = Side::prepare(session, "A", script_a, NAMES)?;
     let mut b = Side::prepare(session, "B", script_b, NAMES_OF_B)?;
+    let mut warm_up_ms = 0.0;
     for side in [&mut a, &mut b] {
-        let bare_calls_ms = |_: &mut Side, session: &mut _| bare_calls_ms(session, round_trip_ms, TIMED_WITH_BUFFERS);
-        side.bare_calls_ms = side.with(session, bare_calls_ms)?;
+        let bare_calls = |session: &mut _| bare_calls_ms(session, round_trip_ms, TIMED_WITH_BUFFERS);
+        side.runs = Runs { bare_calls_ms: side.with(session, bare_calls)?, round_trip_ms, ..Runs::default() };
+        warm_up_ms += side.run(session, &RunMode::new(BASELINE, None), &mut Runs::default())? / 2.0;
     }
-    let warm_up_ms = (a.run(session, 0.0)?.ms + b.run(session, 0.0)?.ms) / 2.0;
     say_how_long(session, warm_up_ms, RUNS_OF_A_ROUND);
     Ok([a, b])
 }
@@ -268,23 +244,32 @@ fn run_rounds<'a>(
 ) -> Result<(Vec<Round>, Option<End>), Error> {
     let course = Course::new(session.options.time);
     let (mut rounds, mut end) = (Vec::new(), None);
+    let (baseline, timed) = (RunMode::new(BASELINE, None), RunMode::new(REPORTED, Some(TIMED_WITH_BUFFERS)));
     while end.is_none() && !is_decided(rounds.len(), ratio(&rounds, false)) {
         let is_first = rounds.len() < LEAST_ROUNDS;
         let one_round = |session: &mut RunSession<'a>| {
             session.users = no_settings;
-            let ms = round_trip_now_ms(session)?;
-            b.run(session, ms)?;
-            let runs = [a.run(session, ms)?, b.run(session, ms)?, a.run(session, ms)?];
-            let plans = if is_first { vec![a.explain(session)?, b.explain(session)?] } else { Vec::new() };
-            Ok((runs, plans))
+            let round_trip_ms = Range::exactly(round_trip_now_ms(session)?);
+            let mut round = [(); 2].map(|()| Runs { round_trip_ms, ..Runs::default() });
+            let [of_a, of_b] = &mut round;
+            b.run(session, &baseline, &mut Runs::default())?;
+            a.run(session, &baseline, of_a)?;
+            b.run(session, &baseline, of_b)?;
+            a.run(session, &baseline, of_a)?;
+            if is_first {
+                a.run(session, &timed, of_a)?;
+                b.run(session, &timed, of_b)?;
+            }
+            Ok(round)
         };
         let round;
         (round, end) = course.round(rounds.len(), session, progress, one_round)?;
-        if let Some(([before, run, after], plans)) = round {
-            rounds.push(Round { before_ms: before.ms, run_ms: run.ms, after_ms: after.ms });
-            a.baseline.extend([before, after]);
-            b.baseline.push(run);
-            plans.into_iter().zip([&mut *a, b]).for_each(|(plan, side)| side.plans.push(plan));
+        if let Some([of_a, of_b]) = round {
+            let [before_ms, run_ms, after_ms] =
+                [&of_a.samples[0], &of_b.samples[0], &of_a.samples[1]].map(|run| run.ms);
+            rounds.push(Round { before_ms, run_ms, after_ms });
+            a.runs.add(of_a);
+            b.runs.add(of_b);
         }
         let [rows_of_a, rows_of_b] = [&*a, b].map(|side| side.rows().unwrap_or(0.0));
         require(
@@ -368,12 +353,7 @@ fn pairs(a: &[ComparedNode], b: &[ComparedNode]) -> Vec<NodePair> {
 
 /// Returns the table in a node's name, without its alias: `t` of `Index Scan using i on t x`.
 fn relation(title: &str) -> Option<&str> {
-    let (_, relation) = title.rsplit_once(" on ")?;
-    let end = match relation.strip_prefix('"') {
-        Some(quoted) => quoted.find('"')? + 2,
-        None => relation.find(' ').unwrap_or(relation.len()),
-    };
-    Some(&relation[..end])
+    Some(Tokens::of(title.rsplit_once(" on ")?.1).next()?.text)
 }
 
 #[cfg(test)]

@@ -14,10 +14,8 @@ pub use compare_statements::compare_statements;
 pub use script::Script;
 
 use crate::error::Error;
-use crate::report::{ClassicReport, ExplainReport, PlanFormat, PlanSource};
-use crate::server::clock::node_read;
+use crate::report::{ExplainReport, PlanFormat, PlanSource};
 use crate::server::connection::Connection;
-use crate::server::own_sql;
 use script::{explain as explain_sql, explain_analyze};
 use std::time::Duration;
 
@@ -69,23 +67,4 @@ pub fn explain(
         None => None,
     };
     Ok(ExplainReport { document, ..report::report(&server, script, &subject, &runs) })
-}
-
-/// Runs the classic test: count rows, with and without EXPLAIN ANALYZE. It needs no table and writes nothing, so it runs on
-/// any server, including a standby.
-pub fn classic(
-    connection: &mut Connection,
-    options: RunOptions,
-    progress: &mut dyn FnMut(f64),
-) -> Result<ClassicReport, Error> {
-    let read = node_read(connection)?;
-    let options = RunOptions { time: options.time / 2, ..options };
-    let mut run_half = |sql: &str, done_before: f64| -> Result<ExplainReport, Error> {
-        let script = Script::new(&[sql], &[])?;
-        explain(connection, &script, options, &mut |done| progress(done_before + done / 2.0))
-    };
-    // One call per row through two nodes, and then the same number of rows in 400 loops.
-    let count = run_half(&own_sql::count_rows(100_000), 0.0)?;
-    let nested = run_half(&own_sql::count_rows_in_loops(400, 250), 0.5)?;
-    Ok(ClassicReport { count, nested, read })
 }

@@ -26,9 +26,18 @@ const CLOCK_PART: f64 = 0.85;
 
 /// Computes the overhead of the whole plan, at the speed that the machine had during the reported runs.
 pub fn overhead(runs: &Runs) -> Overhead {
+    combined(runs, measured(runs))
+}
+
+/// Computes the overhead from the calls alone.
+pub fn overhead_of_calls(runs: &Runs) -> Overhead {
+    combined(runs, None)
+}
+
+/// Combines the overhead that the pairs of runs show, if there is one, with the cost of the calls.
+fn combined(runs: &Runs, measured: Option<Range>) -> Overhead {
     let reported = median(&runs.ms_of(REPORTED));
     let (calls, at_once) = calls(runs);
-    let measured = measured(runs, reported);
     let possible = possible_overhead(runs, reported, calls * at_once)
         .filter(|possible| measured.is_none() || !reads_cost_more(runs, reported, *possible));
     let (overhead, unexplained) = match (measured, possible) {
@@ -42,15 +51,6 @@ pub fn overhead(runs: &Runs) -> Overhead {
     };
     let clock = clock.clamp(0.0, overhead.estimate);
     Overhead { reported, corrected: overhead.subtracted_from(reported), clock, unexplained, calls }
-}
-
-/// Computes the overhead from the calls alone.
-pub fn overhead_of_calls(runs: &Runs) -> Overhead {
-    let reported = median(&runs.ms_of(REPORTED));
-    let (calls, at_once) = calls(runs);
-    let overhead = possible_overhead(runs, reported, calls * at_once).unwrap_or(Range::between(0.0, reported));
-    let clock = CLOCK_PART * overhead.estimate;
-    Overhead { reported, corrected: overhead.subtracted_from(reported), clock, unexplained: 0.0, calls }
 }
 
 /// Returns the calls of the plan per process, and the number of processes that make them at the same time.
@@ -70,8 +70,8 @@ fn extra_share(runs: &Runs, longer: &str, shorter: &str) -> Range {
 }
 
 /// Returns the overhead that the pairs of runs show. `None` if there are too few, or the statement is lost in the round trip.
-fn measured(runs: &Runs, reported: f64) -> Option<Range> {
-    let baseline = median(&runs.ms_of(BASELINE));
+fn measured(runs: &Runs) -> Option<Range> {
+    let [baseline, reported] = [BASELINE, REPORTED].map(|mode| median(&runs.ms_of(mode)));
     let is_too_short = is_too_short(baseline, runs.round_trip_ms.estimate);
     let Range { low, estimate, high } = runs.ratio(REPORTED).filter(|_| !is_too_short)?;
     // The round trip is subtracted from each baseline run.
@@ -203,7 +203,7 @@ fn notes(server: &LiveServer, subject: &Subject, runs: &Runs, half_width: f64) -
 }
 
 /// Returns the median planning time, if baseline runs include it.
-fn median_planning_ms(runs: &Runs) -> Option<f64> {
+pub fn median_planning_ms(runs: &Runs) -> Option<f64> {
     (!runs.planning_ms.is_empty()).then(|| median(&runs.planning_ms))
 }
 

@@ -4,7 +4,7 @@
 //! the baseline runs of its round, and decides when the rounds are enough.
 
 use super::script::explain_analyze;
-use super::session::{Baseline, RunSession};
+use super::session::{Baseline, RunSession, parse_executed};
 use super::subject::{PLAN_CHANGES, SAME_PLAN, Subject};
 use crate::error::{Error, require};
 use crate::human::duration;
@@ -52,7 +52,8 @@ pub struct RunMode {
 }
 
 impl RunMode {
-    fn new(name: &str, options: Option<&'static str>) -> RunMode {
+    /// Returns a mode without settings. `options`: of EXPLAIN ANALYZE; `None` is a run without EXPLAIN.
+    pub fn new(name: &str, options: Option<&'static str>) -> RunMode {
         RunMode { name: name.into(), options, ..RunMode::default() }
     }
 
@@ -124,7 +125,7 @@ impl Runs {
     }
 
     /// Adds the runs of one round.
-    fn add(&mut self, round: Runs) {
+    pub fn add(&mut self, round: Runs) {
         self.samples.extend(round.samples);
         self.reported.extend(round.reported);
         self.planning_ms.extend(round.planning_ms);
@@ -194,7 +195,7 @@ pub fn runs(
 }
 
 /// Returns the plan, or an error if it differs from the plans of the other runs: only equal plans can be compared.
-pub fn checked(known: &[Plan], plan: Plan) -> Result<Plan, Error> {
+fn checked(known: &[Plan], plan: Plan) -> Result<Plan, Error> {
     let is_same = known.first().is_none_or(|first| first.shape == plan.shape);
     require(is_same, PLAN_CHANGES, SAME_PLAN).map(|()| plan)
 }
@@ -240,31 +241,34 @@ pub fn round_trip_now_ms(session: &mut RunSession) -> Result<f64, Error> {
 fn round(session: &mut RunSession, subject: &Subject, known: &Runs, modes: &[RunMode]) -> Result<Runs, Error> {
     let mut round = Runs { round_trip_ms: Range::exactly(round_trip_now_ms(session)?), ..Runs::default() };
     for mode in modes {
-        let ms = run(session, subject, mode, known, &mut round)?;
-        round.samples.push(RunSample { mode: mode.name.clone(), ms });
+        run(session, subject, mode, known, &mut round)?;
     }
     round.bare_calls_ms.push(session.bare_call_ms(known.round_trip_ms.estimate, TIMED)?);
     Ok(round)
 }
 
-/// Runs the statement once, and adds its plan to the round. Returns its time in ms.
-fn run(
+/// Runs the statement once, after the rounds in `known`, and adds the run to this round. Returns its time in ms.
+pub fn run(
     session: &mut RunSession,
     subject: &Subject,
     mode: &RunMode,
     known: &Runs,
     round: &mut Runs,
 ) -> Result<f64, Error> {
-    let Some(options) = mode.options else {
+    let ms = if let Some(options) = mode.options {
+        let json = session.explain(&explain_analyze(options, &subject.explained), &mode.settings)?;
+        let plan = parse_executed(&json, mode.fast_timing.unwrap_or(session.has_fast_timing))?;
+        let plan = checked(&known.reported, plan)?;
+        let ms = plan.execution_ms;
+        round.reported.extend((mode.name == REPORTED).then_some(plan));
+        ms
+    } else {
         let Baseline { ms, planning_ms, rows } = subject.run(session, round.round_trip_ms.estimate)?;
         round.rows_sent = rows;
         round.planning_ms.extend(planning_ms);
-        return Ok(ms);
+        ms
     };
-    let sql = explain_analyze(options, &subject.explained);
-    let plan = checked(&known.reported, session.explain_analyze(&sql, &mode.settings, mode.fast_timing)?)?;
-    let ms = plan.execution_ms;
-    round.reported.extend((mode.name == REPORTED).then_some(plan));
+    round.samples.push(RunSample { mode: mode.name.clone(), ms });
     Ok(ms)
 }
 

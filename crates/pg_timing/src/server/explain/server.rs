@@ -97,9 +97,9 @@ fn switch_auto_explain_off(session: &mut RunSession) -> Result<(), Error> {
 
 /// Returns the settings that the figures depend on and the given ones, with the values that they have in the runs.
 fn read_settings(session: &mut RunSession) -> Result<BTreeMap<String, String>, Error> {
-    let sql = own_sql::settings(&SETTINGS);
-    let mut settings: BTreeMap<_, _> =
-        session.in_rolled_back_transaction(Whose::Own, |session| session.run(&sql))?.json();
+    let mut settings: BTreeMap<String, String> =
+        session.in_rolled_back_transaction(Whose::Own, |session| session.run(own_sql::ALL_SETTINGS))?.json();
+    settings.retain(|name, _| SETTINGS.contains(&name.as_str()));
     session.in_rolled_back_transaction(Whose::Users, |session| {
         session.limit_statement()?;
         session.users.settings.iter().try_for_each(|Setting { name, .. }| {

@@ -3,7 +3,7 @@
 use super::script::{Setting, explain_analyze};
 use super::{NOT_ROLLED_BACK, RunOptions};
 use crate::error::{Error, SqlState};
-use crate::plan::unusable::{check_figures, check_run};
+use crate::plan::unusable::{MAX_FIGURE, check_figure, check_run};
 use crate::plan::{Explained, Plan, Unusable};
 use crate::server::connection::{Connection, Rows, SUPPORTED_SERVERS};
 use crate::server::own_sql::{self, MARK};
@@ -277,17 +277,6 @@ impl RunSession<'_> {
             Ok(session.run(explain)?.lines())
         })
     }
-
-    /// Runs an EXPLAIN ANALYZE with these settings and returns the executed plan. `fast_timing`: pg_fast_timing times the nodes;
-    /// without it, as in other sessions.
-    pub fn explain_analyze(
-        &mut self,
-        explain: &str,
-        settings: &[String],
-        fast_timing: Option<bool>,
-    ) -> Result<Plan, Error> {
-        parse_executed(&self.explain(explain, settings)?, fast_timing.unwrap_or(self.has_fast_timing))
-    }
 }
 
 /// A hint for texts that are not one statement with a plan.
@@ -312,18 +301,17 @@ fn parse(json: &str) -> Result<Explained, Error> {
 
 /// Parses the JSON of EXPLAIN with SUMMARY and returns the planning time in ms.
 fn parse_planning_ms(json: &str) -> Result<f64, Error> {
-    let explained = parse(json)?;
-    check_figures(&explained).map_err(impossible)?;
-    explained.planning_ms.ok_or_else(|| not_understood("it has no Planning Time"))
+    let ms = parse(json)?.planning_ms;
+    check_figure(ms, MAX_FIGURE, || "Planning Time".into()).map_err(impossible)?;
+    ms.ok_or_else(|| not_understood("it has no Planning Time"))
 }
 
 /// Parses the JSON of EXPLAIN ANALYZE and returns the executed plan.
 ///
 /// pg_fast_timing may estimate the times. Servers before 18 do not show this in the plan, so the caller says it.
-fn parse_executed(json: &str, fast_timing: bool) -> Result<Plan, Error> {
+pub fn parse_executed(json: &str, fast_timing: bool) -> Result<Plan, Error> {
     let explained = parse(json)?;
     explained.execution_ms.ok_or_else(|| not_understood("it has no Execution Time"))?;
-    check_figures(&explained).map_err(impossible)?;
     let mut plan = Plan::new(explained);
     plan.uses_fast_timing |= fast_timing;
     check_run(&plan).map_err(impossible)?;

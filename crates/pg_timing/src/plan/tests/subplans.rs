@@ -1,5 +1,4 @@
-use super::super::{Plan, PlanNode};
-use crate::plan::tests::plan_of_json;
+use super::{Plan, PlanNode, plan_of_json};
 
 fn plan(json: &str) -> Plan {
     plan_of_json(json, 0.0)
