@@ -6,9 +6,9 @@
  *
  * The rate of the counter is measured against the kernel's raw clock, from an
  * anchor: an earlier pair of readings.  With shared_preload_libraries, the
- * anchor is the server's start, and all processes share it and the rate.
- * Otherwise it is the moment at which this process loaded the library, and the
- * first statement waits until 3 ms have passed since then.
+ * anchor is the server's start, and all processes share one rate.  Otherwise it
+ * is the moment at which this process loaded the library, and the first
+ * statement waits until 3 ms have passed since then.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -24,6 +24,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+
+#include "miscadmin.h"
 
 /*
  * Linux removes a faulty TSC from the available clock sources.  On a virtual
@@ -58,10 +60,12 @@
 #define CHECK_NS		200000
 
 /*
- * The largest difference between the two clocks, beyond the errors of the
- * readings.  The clocks of old hardware move in steps of up to 300 ns.
+ * The largest difference between the two clocks, and the largest change of their
+ * rate, beyond the errors of the readings.  The clocks of old hardware move in
+ * steps of up to 300 ns.
  */
 #define MAX_PPM			1000.0
+#define MAX_DRIFT_PPM	100.0
 #define MAX_STEP_NS		1000.0
 
 /*
@@ -90,7 +94,6 @@ const char *pft_tsc_reason = "not checked yet";
 typedef struct SharedClock
 {
 	ClockPair	anchor;			/* read when the server started; ns is 0: none */
-	volatile bool anchor_is_old;	/* the machine slept since then, or was migrated */
 	volatile double khz;		/* 0: unknown */
 	volatile double ppm;		/* bound of its error */
 	volatile uint64 checked_ns; /* last check of the rate, by the raw clock */
@@ -99,7 +102,8 @@ typedef struct SharedClock
 
 static SharedClock of_process;	/* without shared memory */
 static SharedClock *shared = &of_process;
-static ClockPair own_anchor;	/* of this process, instead of an old one */
+static ClockPair anchor;		/* of this process */
+static pid_t anchored_by = 0;
 static bool checked = false;
 static uint64 checked_at;
 
@@ -159,10 +163,7 @@ static const char *
 distrust_reason(void)
 {
 #if defined(__x86_64__)
-	unsigned int a,
-				b,
-				c,
-				d;
+	unsigned int r[4];
 #endif
 #ifdef PR_GET_TSC
 	int			permission = 0; /* no known permission */
@@ -172,10 +173,10 @@ distrust_reason(void)
 		return "this process may not read it (PR_SET_TSC)";
 #endif
 #if defined(__x86_64__)
-	if (!__get_cpuid(0x80000007, &a, &b, &c, &d) || !(d & (1 << 8)))
+	if (!__get_cpuid(0x80000007, &r[0], &r[1], &r[2], &r[3]) || !(r[3] & (1 << 8)))
 		return "the CPU does not say that its rate is constant (no invariant TSC)";
 #endif
-	if (!HAVE_TSC)
+	if (tsc_now() == 0)
 		return "pg_fast_timing supports no counter on this platform";
 	if (pg_atomic_read_u32(&shared->refused) != 0)
 		return "it differed from the kernel's clock";
@@ -269,33 +270,49 @@ difference_ppm(double a, double b)
 }
 
 /*
- * Measures the rate since the anchor.  If it differs from the rate now, the
- * machine slept since then or was migrated.  Then the process takes another anchor.
+ * Measures the rate since this process's anchor, or since now if the machine slept
+ * or was migrated after the anchor.  The rate since the server's start is more
+ * precise, but wrong if the machine slept since then or was migrated.  So it is
+ * used only if the two agree.
  */
 static bool
-measure_rate(void)
+measure_rate(bool may_wait)
 {
-	ClockPair	anchor = shared->anchor_is_old ? own_anchor : shared->anchor;
-	ClockPair	start = narrowest_pair();
-	ClockPair	end = pair_after(start, CHECK_NS);
-	double		now_ppm;
-	double		now_khz = khz_between(start, end, &now_ppm);
-	double		ppm;
-	double		khz = khz_between(anchor, end, &ppm);
+	ClockPair	now = narrowest_pair();
+	int64		needed_ns = shared->anchor.ns != 0 ? CHECK_NS : CALIBRATION_NS;
+	double		here;
+	double		here_ppm;
+	double		since_start;
+	double		since_start_ppm;
 
-	if (anchor.ns == 0 || khz == 0 || difference_ppm(khz, now_khz) > ppm + now_ppm)
+	here = khz_between(anchor, now, &here_ppm);
+	if (anchored_by != MyProcPid ||
+		(pft_tsc_khz != 0 && (here == 0 || difference_ppm(here, pft_tsc_khz) > MAX_DRIFT_PPM + here_ppm + pft_tsc_ppm)))
+		anchor = now;
+	anchored_by = MyProcPid;
+	if ((int64) (now.ns - anchor.ns) < needed_ns)
 	{
-		shared->anchor_is_old = true;
-		anchor = own_anchor = start;
+		if (!may_wait)
+			return false;
+		now = pair_after(anchor, needed_ns);
 	}
-	if ((int64) (end.ns - anchor.ns) < CALIBRATION_NS)
+	here = khz_between(anchor, now, &here_ppm);
+	if (here == 0 || here_ppm > MAX_PPM)
 	{
-		end = pair_after(anchor, CALIBRATION_NS);
-		khz = khz_between(anchor, end, &ppm);
-	}
-	if (khz == 0 || ppm > MAX_PPM)
+		anchored_by = 0;		/* the next attempt starts again */
 		return false;
-	set_rate(khz, ppm);
+	}
+	set_rate(here, here_ppm);
+	since_start = khz_between(shared->anchor, now, &since_start_ppm);
+	if (shared->anchor.ns != 0 && since_start != 0 &&
+		difference_ppm(since_start, here) <= since_start_ppm + here_ppm)
+		set_rate(since_start, since_start_ppm);
+	else if (needed_ns < CALIBRATION_NS)
+	{
+		/* The machine slept or was migrated, so the processes need another anchor. */
+		shared->anchor.ns = 0;
+		return measure_rate(may_wait);
+	}
 	return true;
 }
 
@@ -313,7 +330,7 @@ find_rate(bool may_wait)
 		set_rate(shared->khz, shared->ppm);
 		return true;
 	}
-	if (!may_wait || !measure_rate())
+	if (!measure_rate(may_wait))
 		return false;
 	shared->khz = pft_tsc_khz;
 	shared->ppm = pft_tsc_ppm;
@@ -326,7 +343,10 @@ void
 pft_clock_init(void)
 {
 	if (distrust_reason() == NULL)
-		shared->anchor = narrowest_pair();
+	{
+		anchor = narrowest_pair();
+		anchored_by = MyProcPid;
+	}
 }
 
 /* The postmaster's anchor becomes that of all processes. */
@@ -335,7 +355,7 @@ pft_clock_attach(void *memory, bool found)
 {
 	shared = memory;
 	if (!found)
-		*shared = of_process;
+		*shared = (SharedClock) {.anchor = anchor};
 }
 
 /*

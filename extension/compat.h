@@ -48,7 +48,7 @@
 
 /* The name and the version of a module are visible to users since 18. */
 #if PG_VERSION_NUM >= 180000
-#define MODULE_MAGIC	PG_MODULE_MAGIC_EXT(.name = "pg_fast_timing", .version = PFT_VERSION)
+#define MODULE_MAGIC	PG_MODULE_MAGIC_EXT(.name = "pg_fast_timing", .version = "1.1")
 #else
 #define MODULE_MAGIC	PG_MODULE_MAGIC
 #endif

@@ -144,9 +144,12 @@ raise_to_children(const FastQuery *query, Bounds *bounds, int i)
 		InstrEndLoop(core);
 		if (quality == TIME_NONE)
 		{
-			/* The exact part alone would be misleading.  A parallel worker tells its leader by a negative startup. */
+			/*
+			 * The exact part alone would be misleading.  A parallel worker tells its
+			 * leader by a startup that stays negative if another one is added.
+			 */
 			CORE_TOTAL(core) = 0;
-			CORE_STARTUP(core) = IsParallelWorker() ? -1 : 0;
+			CORE_STARTUP(core) = IsParallelWorker() ? -(CORE_TIME_MAX / 1000000) : 0;
 			own->fi = NULL;
 		}
 		else
@@ -256,6 +259,7 @@ note_statement(const FastQuery *query)
 
 	last->just_finished = true;
 	last->method = query->method;
+	last->clock = query->clock;
 	last->period_ns = query->period_ns;
 	last->jumped = query->jumped;
 	for (int i = 0; i < query->node_count; i++)

@@ -96,12 +96,12 @@ explain_timing(const FastInstr *fi, ExplainState *es)
 		ExplainPropertyUInteger("Timing Samples", NULL, estimate.samples, es);
 		ExplainPropertyFloat("Timing Error", "ms", error_ms, 3, es);
 	}
-	else if (estimate.quality == TIME_ESTIMATED && fi->later_calls > 0)
-		ExplainPropertyText("Timing",
-							psprintf("estimated from " UINT64_FORMAT " samples, +-%.3f ms", estimate.samples, error_ms),
-							es);
 	else if (estimate.quality == TIME_ESTIMATED)
-		ExplainPropertyText("Timing", psprintf("estimated by parallel workers, +-%.3f ms", error_ms), es);
+	{
+		const char *how = fi->later_calls > 0 ? psprintf("from " UINT64_FORMAT " samples", estimate.samples) : "by parallel workers";
+
+		ExplainPropertyText("Timing", psprintf("estimated %s, +-%.3f ms", how, error_ms), es);
+	}
 	else
 		ExplainPropertyText("Timing", texts[estimate.quality], es);
 }
@@ -130,9 +130,9 @@ explain_plan(PlannedStmt *plannedstmt, IntoClause *into, ExplainState *es,
 		ExplainPropertyText("Fast Timing",
 							psprintf("method %s, %s, %.0f ticks per second",
 									 pft_method_options[last->method].name,
-									 pft_tsc_usable(false) ?
+									 last->clock == KIND_TSC ?
 									 psprintf("TSC at %.3f MHz +- %.2f ppm", pft_tsc_khz / 1e3, pft_tsc_ppm) :
-									 psprintf("system clock (TSC: %s)", pft_tsc_reason),
+									 psprintf("system clock (TSC: %s)", pft_tsc_reason ? pft_tsc_reason : "not used"),
 									 last->period_ns > 0 ? 1e9 / last->period_ns : 0),
 							es);
 }

@@ -245,8 +245,8 @@ create_query(QueryDesc *queryDesc, Method method)
 	return query;
 }
 
-static ExecProcNodeMtd core_first_call = NULL;
-static ExecProcNodeMtd core_timed_call;
+static ExecProcNodeMtd core_first_call;
+static ExecProcNodeMtd core_timed_call = NULL;
 
 static TupleTableSlot *
 unused_node(PlanState *node)
@@ -267,8 +267,16 @@ find_core_calls(void)
 
 	ExecSetExecProcNode(&scratch, unused_node);
 	core_first_call = scratch.ExecProcNode;
+	/* This can raise an error: the stack is too deep. */
 	core_first_call(&scratch);
 	core_timed_call = scratch.ExecProcNode;
+}
+
+/* Returns whether core has initialized the workers of a Gather node, and nodes below it again. */
+static bool
+has_workers(const PlanState *node)
+{
+	return IsA(node, GatherState) ? castNode(GatherState, node)->pei != NULL : castNode(GatherMergeState, node)->pei != NULL;
 }
 
 /*
@@ -285,7 +293,7 @@ first_call(PlanState *node)
 		node->ExecProcNode = core_first_call;
 	else
 	{
-		if (fi->query->reinstall)
+		if (fi->query->gather != NULL && has_workers(fi->query->gather))
 			pft_reinstall(fi->query);
 		if (fi->phase == PHASE_EXACT && fi->granted == 0)
 			pft_request_calls(fi);
@@ -298,22 +306,30 @@ first_call(PlanState *node)
  * A call of a Gather node.  Its first call in a loop starts parallel workers,
  * which do not report a ticker that stops, so the leader uses the ticker, too.
  * Core then initializes parallel hash joins again, with its own timing.  Ours is
- * installed again in the first call of a node below them.
+ * installed again in the first call of a node below them, or after this call.  The
+ * node can first execute an InitPlan that has a Gather node, too.
  */
 static TupleTableSlot *
 gather_call(PlanState *node)
 {
 	FastInstr  *fi = pft_instr_of(node);
+	FastQuery  *query;
+	PlanState  *outer;
+	TupleTableSlot *slot;
 
 	if (fi == NULL)
 		return core_first_call(node);
-	if (!fi->core.running)
-	{
-		fi->query->reinstall = true;
-		if (fi->query->method == METHOD_AUTO)
-			fi->query->parallel = pft_ticker_start();
-	}
-	return fi->wrapper(node);
+	if (fi->core.running)
+		return fi->wrapper(node);
+	query = fi->query;
+	outer = query->gather;
+	query->gather = node;
+	if (query->method == METHOD_AUTO)
+		query->parallel = pft_ticker_start();
+	slot = fi->wrapper(node);
+	pft_reinstall(query);
+	query->gather = outer;
+	return slot;
 }
 
 /*
@@ -360,7 +376,7 @@ install_node(FastQuery *query, TreeNode *each)
 void
 pft_reinstall(FastQuery *query)
 {
-	query->reinstall = false;
+	query->gather = NULL;
 	for (int i = 0; i < query->node_count; i++)
 		install_node(query, &query->nodes[i]);
 }
@@ -375,7 +391,7 @@ pft_install(QueryDesc *queryDesc, Method method, bool typed)
 
 	if (wants_timer)
 	{
-		/* A parallel worker must not wait for the rate, because its leader waits for it. */
+		/* With auto, a parallel worker does not wait for the rate, because its leader waits for it. */
 		tsc = pft_tsc_usable(method == METHOD_TSC || !IsParallelWorker());
 		if (method == METHOD_TSC && !tsc)
 		{
@@ -384,7 +400,7 @@ pft_install(QueryDesc *queryDesc, Method method, bool typed)
 			return;
 		}
 	}
-	if (core_first_call == NULL)
+	if (core_timed_call == NULL)
 		find_core_calls();
 	query = create_query(queryDesc, wants_timer ? method : METHOD_COUNT);
 	query->typed = typed;

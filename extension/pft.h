@@ -23,8 +23,6 @@
 #include "port/atomics.h"
 #include "utils/guc.h"
 
-#define PFT_VERSION		"1.1"
-
 /* How the calls of plan nodes are timed. */
 typedef enum Method
 {
@@ -115,7 +113,8 @@ struct FastQuery
 	bool		jumped;			/* a clock jumped, or the server changed its clock */
 	bool		parallel;		/* workers were started whose times can be estimates */
 	bool		workers_exact;	/* their calls fit into the budget */
-	bool		reinstall;		/* core has initialized nodes again */
+	PlanState  *gather;			/* its first call is running, and core initializes
+								 * nodes again */
 
 	/* the budget */
 	bool		typed;			/* a person has typed EXPLAIN */
@@ -161,6 +160,7 @@ typedef struct LastStatement
 	uint64		samples;
 	double		error_ns;		/* largest error of a node */
 	Method		method;
+	ClockKind	clock;
 	double		period_ns;		/* mean time between ticks */
 	bool		jumped;			/* its times are wrong */
 	bool		just_finished;	/* no other statement has finished since then */
@@ -284,12 +284,6 @@ pft_is_ours(const void *instrument)
 }
 
 /* Elsewhere the counter is 0 and is never used, so that no code needs a second version. */
-#if (defined(__x86_64__) || defined(__aarch64__)) && defined(__linux__)
-#define HAVE_TSC true
-#else
-#define HAVE_TSC false
-#endif
-
 static pg_attribute_always_inline uint64
 tsc_now(void)
 {

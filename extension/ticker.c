@@ -69,9 +69,6 @@
 /* Time until the next attempt, if the thread could not be created.  An attempt can take 0.1 ms. */
 #define RETRY_NS		UINT64CONST(60000000000)
 
-/* The name of the thread, for example in /proc/PID/task/TID/comm.  Linux allows 15 bytes. */
-#define THREAD_NAME		"pg_fast_timing"
-
 /* The mark of a run that started before the ticks. */
 #define MARK_BEFORE_TICKS	PG_UINT64_MAX
 
@@ -448,7 +445,8 @@ tick_or_wait(void *unused)
 	uint64		until_ns = 0;
 
 #if defined(__linux__)
-	prctl(PR_SET_NAME, THREAD_NAME);
+	/* Linux allows 15 bytes. */
+	prctl(PR_SET_NAME, "pg_fast_timing");
 #endif
 	sleep_precisely();
 	pthread_mutex_lock(&mutex);

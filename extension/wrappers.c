@@ -39,13 +39,6 @@
 #define FIRST_CALLS		4
 #define MOST_CALLS		4096
 
-/* Unordered reads are cheaper.  tests/explain/bench compares them with ordered reads. */
-#ifdef ORDERED_TSC
-#define TSC_READ		tsc_ordered
-#else
-#define TSC_READ		tsc_now
-#endif
-
 /* The counters that a node must maintain. */
 typedef enum UsageKind
 {
@@ -65,26 +58,21 @@ usage_kind(const FastInstr *fi)
 }
 
 static pg_noinline void
-usage_start(FastInstr *fi, uint64 sum)
+usage_changed(FastInstr *fi, uint64 sum, bool by_call)
 {
+	if (by_call)
+		core_usage_add(&fi->core, &fi->start);
 	core_usage_start(&fi->start, sum);
 }
 
-static pg_noinline void
-usage_add(FastInstr *fi, uint64 sum)
-{
-	core_usage_add(&fi->core, &fi->start);
-	core_usage_start(&fi->start, sum);
-}
-
-/* Calls the function if a counter has changed. */
+/* Called before and after a call of the node. */
 static pg_attribute_always_inline void
-usage_check(FastInstr *fi, UsageKind kind, void (*changed) (FastInstr *, uint64))
+usage_check(FastInstr *fi, UsageKind kind, bool by_call)
 {
 	uint64		sum = kind == USAGE_NONE ? 0 : core_usage_sum(kind == USAGE_ALL);
 
 	if (kind != USAGE_NONE && unlikely(sum != fi->start.sum))
-		changed(fi, sum);
+		usage_changed(fi, sum, by_call);
 }
 
 /* Returns the calls of a node in this process. */
@@ -251,11 +239,11 @@ timed_by_server(PlanState *node)
 	return slot;
 }
 
-/* Reads the clock of the exact phase.  The method tsc does not wait for earlier instructions. */
+/* Reads the clock of the exact phase.  The method tsc does not wait for earlier instructions, which is cheaper. */
 static pg_attribute_always_inline uint64
 read_clock(ClockKind kind, bool ordered)
 {
-	return kind == KIND_TSC && !ordered ? TSC_READ() : clock_ordered(kind);
+	return kind == KIND_TSC && !ordered ? tsc_now() : clock_ordered(kind);
 }
 
 static pg_attribute_always_inline TupleTableSlot *
@@ -269,12 +257,12 @@ exact_call(PlanState *node, UsageKind usage, ClockKind kind, bool ordered)
 		return timed_by_server(node);
 	if (unlikely(fi->phase != PHASE_EXACT))
 		return fi->wrapper(node);
-	usage_check(fi, usage, usage_start);
+	usage_check(fi, usage, false);
 	start = read_clock(kind, ordered);
 	slot = node->ExecProcNodeReal(node);
 	add_elapsed(fi, kind, read_clock(kind, ordered) - start);
 	count_row(fi, slot);
-	usage_check(fi, usage, usage_add);
+	usage_check(fi, usage, true);
 	if (unlikely(--fi->left <= 0))
 		pft_request_calls(fi);
 	return slot;
@@ -290,12 +278,12 @@ later_call(PlanState *node, UsageKind usage, bool with_ticks)
 
 	if (unlikely(!pft_is_ours(fi)))
 		return timed_by_server(node);
-	usage_check(fi, usage, usage_start);
+	usage_check(fi, usage, false);
 	before_ns = with_ticks ? pft_ticks->last_ns : 0;
 	slot = node->ExecProcNodeReal(node);
 	if (with_ticks && unlikely(pft_ticks->last_ns != before_ns))
 		add_ticks(fi, before_ns);
-	usage_check(fi, usage, usage_add);
+	usage_check(fi, usage, true);
 	count_row(fi, slot);
 	fi->later_calls++;
 	return slot;
