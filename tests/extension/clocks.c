@@ -5,7 +5,6 @@
  *   RAW_PPM      CLOCK_MONOTONIC_RAW runs faster by this rate, so a counter measured against it seems slower
  *   RAW_BACK     CLOCK_MONOTONIC_RAW goes back by an hour at each read
  *   RAW_LATE     this many reads of CLOCK_MONOTONIC_RAW return 0.3 ms late, with a value that is 2 us too low
- *   SLEEP_MS     each sleep takes this many ms longer, as on a busy host
  *   NO_THREAD    no thread can be created, so there is no ticking clock
  *   SWITCH       when this file exists, RAW_PPM ends, and RAW_LATE and NO_THREAD start. Without these three, CLOCK_MONOTONIC
  *                and CLOCK_MONOTONIC_RAW are 5 s ahead, as if the counter had stood still
@@ -20,28 +19,26 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
 static int (*next)(clockid_t, struct timespec *);
-static long slow_ns, raw_ppm, raw_late, raw_reads, sleep_ms;
+static long slow_ns, raw_ppm, raw_late, raw_reads;
 static bool no_thread;
 static const char *switch_file;
 
 __attribute__((constructor)) static void
 set_up(void)
 {
-	const char *slow = getenv("SLOW_NS"), *ppm = getenv("RAW_PPM"), *late = getenv("RAW_LATE"), *file = getenv("SWITCH"), *sleep = getenv("SLEEP_MS");
+	const char *slow = getenv("SLOW_NS"), *ppm = getenv("RAW_PPM"), *late = getenv("RAW_LATE"), *file = getenv("SWITCH");
 
 	next = (int (*)(clockid_t, struct timespec *)) dlsym(RTLD_NEXT, "clock_gettime");
 	slow_ns = slow ? atol(slow) : 0;
 	raw_ppm = ppm ? atol(ppm) : 0;
 	no_thread = getenv("NO_THREAD") != NULL;
 	raw_late = late ? atol(late) : 0;
-	sleep_ms = sleep ? atol(sleep) : 0;
 	/* a copy, because PostgreSQL overwrites the environment with its process title */
 	switch_file = file ? strdup(file) : NULL;
 }
@@ -100,26 +97,6 @@ clock_gettime(clockid_t clock, struct timespec *now)
 	if (!raw_ppm && !raw_late && !no_thread && switched)
 		now->tv_sec += 5;
 	return result;
-}
-
-/* PostgreSQL sleeps with nanosleep(), and before 16 with select(). */
-int
-nanosleep(const struct timespec *time, struct timespec *left)
-{
-	struct timespec longer;
-
-	set(&longer, ns(time) + sleep_ms * 1000000);
-	return syscall(SYS_nanosleep, &longer, left);
-}
-
-int
-select(int count, fd_set *restrict reads, fd_set *restrict writes, fd_set *restrict errors, struct timeval *restrict time)
-{
-	int			(*real)(int, fd_set *, fd_set *, fd_set *, struct timeval *) = dlsym(RTLD_NEXT, "select");
-
-	if (count == 0 && time != NULL)
-		return nanosleep(&(struct timespec) {time->tv_sec, time->tv_usec * 1000}, NULL);
-	return real(count, reads, writes, errors, time);
 }
 
 /* glibc's version reads the vDSO, and does not call the function above. */

@@ -35,7 +35,6 @@ def check(installation):
             (jump_short, {"SWITCH": SWITCH}),
             (jump_between, {"SWITCH": SWITCH}),
             (jump_before, {"SWITCH": SWITCH}),
-            (jump_before, {"SWITCH": SWITCH, "SLEEP_MS": "5"}),
             (other_source, {}),
         ):
             preloaded = {"shared_preload_libraries": "pg_fast_timing"} if scenario in (jump_before, no_thread) else {}
