@@ -75,12 +75,16 @@ impl Rate {
     /// Returns a rate that was measured in another way.
     pub const fn new(rate: Hertz, uncertainty: Ppm, duration: Nanos) -> Rate {
         Rate { rate, uncertainty, duration }
+    #[error("the reference clock did not move")]
     }
 }
+    #[error("the counter did not move")]
 
 /// The reason why no rate could be measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[error("the counter went back")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+    #[error("the counter's rate is out of range")]
 pub enum RateError {
     /// The reference clock did not move, or it went back. A coarse reference moves only at its next step.
     ReferenceStalled,
@@ -91,19 +95,6 @@ pub enum RateError {
     /// The measured rate is not between 1 Hz and 2^53 Hz, so it cannot be used for conversions.
     OutOfRange,
 }
-
-impl core::fmt::Display for RateError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            RateError::ReferenceStalled => "the reference clock did not move",
-            RateError::CounterStalled => "the counter did not move",
-            RateError::WentBack => "the counter went back",
-            RateError::OutOfRange => "the counter's rate is out of range",
-        })
-    }
-}
-
-impl std::error::Error for RateError {}
 
 /// A running measurement of a counter's rate. The uncertainty decreases with its duration.
 #[derive(Clone, Debug)]

@@ -2,38 +2,26 @@
 
 use crate::{Architecture, Claim, ClaimSource, ClockSources, Features, RateError, Refused, cpu_claims};
 
-/// A reason not to use the counter.
-#[derive(Clone, Debug, PartialEq)]
+/// A reason not to use the counter. Its text contains the cause.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Distrust {
     /// This thread may not read the counter, or the CPU has no instruction for it.
+    #[error("{0}")]
     Refused(Refused),
     /// CPUID does not report that the counter has the same rate in every power state.
+    #[error("CPUID does not report a constant rate (no invariant TSC)")]
     NotInvariant,
     /// The kernel marked the counter unstable, or never accepted it.
+    #[error("the kernel does not offer the counter as a clock source and uses {current}")]
     Demoted {
         /// name of the clock source that the kernel uses
         current: String,
     },
     /// The counter's rate could not be measured.
+    #[error("the counter's rate is unknown: {0}")]
     RateUnknown(RateError),
 }
-
-impl core::fmt::Display for Distrust {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Distrust::Refused(why) => why.fmt(f),
-            Distrust::NotInvariant => f.write_str("CPUID does not report a constant rate (no invariant TSC)"),
-            Distrust::Demoted { current } => {
-                write!(f, "the kernel does not offer the counter as a clock source and uses {current}")
-            }
-            Distrust::RateUnknown(why) => write!(f, "the counter's rate is unknown: {why}"),
-        }
-    }
-}
-
-/// The text contains the cause.
-impl std::error::Error for Distrust {}
 
 /// Returns every reason not to use the counter that is known without reading it. If there is none, the counter is usable,
 /// provided that its [rate can be measured](crate::measure_rate).

@@ -23,25 +23,16 @@ compile_error!("timing-clock supports only the counters of x86_64 and AArch64");
 compile_error!("timing-clock reads clocks with clock_gettime: Linux, FreeBSD, macOS and other Unix systems only");
 
 /// The reason why a counter cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
     /// `prctl(PR_SET_TSC, PR_TSC_SIGSEGV)` is set for this thread, so a read ends the process.
+    #[error("this thread may not read the counter (PR_SET_TSC)")]
     Denied,
     /// The CPU does not have this instruction.
+    #[error("this CPU has no {0}")]
     NoInstruction(&'static str),
 }
-
-impl core::fmt::Display for Refused {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Refused::Denied => f.write_str("this thread may not read the counter (PR_SET_TSC)"),
-            Refused::NoInstruction(name) => write!(f, "this CPU has no {name}"),
-        }
-    }
-}
-
-impl std::error::Error for Refused {}
 
 /// Returns an error if this thread must not read the counter. The setting belongs to the thread: a clock that was created
 /// in a permitted thread must not be read in a thread that is denied.
