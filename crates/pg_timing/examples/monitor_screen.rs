@@ -79,7 +79,7 @@ impl Simulation {
                 ok("clock-backward", "no clock went back"),
                 ok("cpu-skew", "CPUs 0 and 1 agree within 31 ns"),
             ],
-            counter: Some(Rate::new(Hertz(2_596_098_012.0), Ppm(0.02), Nanos(1e9))),
+            counter: Some(Rate { rate: Hertz(2_596_098_012.0), uncertainty: Ppm(0.02), duration: Nanos(1e9) }),
             ..MonitorReport::default()
         };
         report.now.host.name = Fact::Known("db1".into());

@@ -4,7 +4,6 @@ use crate::{Features, Hertz};
 
 /// A rate that another source reports. This crate did not measure it.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Claim {
     /// origin of the rate
     pub source: ClaimSource,
@@ -12,13 +11,6 @@ pub struct Claim {
     pub rate: Hertz,
     /// maximum rounding error: half a unit of the last digit that the source prints
     pub rounding: Hertz,
-}
-
-impl Claim {
-    /// Returns a claim of another source, for example from the kernel's log.
-    pub const fn new(source: ClaimSource, rate: Hertz, rounding: Hertz) -> Claim {
-        Claim { source, rate, rounding }
-    }
 }
 
 /// The origin of a claimed rate. Each origin is wrong on some hosts.

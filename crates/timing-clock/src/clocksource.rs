@@ -2,7 +2,6 @@
 
 /// The kernel's clock sources, as sysfs names them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ClockSources {
     /// name in `current_clocksource`
     pub current: String,
@@ -46,11 +45,6 @@ impl ClockSources {
     pub fn parse(current: &str, available: &str) -> ClockSources {
         let available = available.split_whitespace().map(Into::into).collect();
         ClockSources { current: current.trim().into(), available }
-    }
-
-    /// Returns clock sources with these names.
-    pub fn new(current: String, available: Vec<String>) -> ClockSources {
-        ClockSources { current, available }
     }
 
     /// Returns whether the kernel's clock computes its time from the counter.

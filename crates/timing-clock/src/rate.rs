@@ -59,7 +59,6 @@ impl<T> Bracket<T> {
 /// The uncertainty is an error in ticks, divided by the ticks between the brackets. The error is the sum of both
 /// half-widths and of one step of each clock, because a reading can be late by up to one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Rate {
     /// ticks of the counter per second of the reference: the mean over the measurement. Quartz crystals drift, so the
     /// present rate can differ from the mean of a long measurement by some ppm
@@ -70,15 +69,6 @@ pub struct Rate {
     /// duration of the measurement
     pub duration: Nanos,
 }
-
-impl Rate {
-    /// Returns a rate that was measured in another way.
-    pub const fn new(rate: Hertz, uncertainty: Ppm, duration: Nanos) -> Rate {
-        Rate { rate, uncertainty, duration }
-    #[error("the reference clock did not move")]
-    }
-}
-    #[error("the counter did not move")]
 
 /// The reason why no rate could be measured.
     #[error("the counter went back")]

@@ -120,7 +120,8 @@ impl Clocksource {
 
     /// Returns the names of the kernel's clock sources, if they are known.
     pub fn names(&self) -> Option<ClockSources> {
-        self.known().map(|(current, available)| ClockSources::new(current.clone(), available.clone()))
+        let (current, available) = self.known()?;
+        Some(ClockSources { current: current.clone(), available: available.clone() })
     }
 }
 

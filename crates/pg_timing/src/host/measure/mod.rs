@@ -83,7 +83,8 @@ impl<'a> DriftMeter<'a> {
         let ratio = 1.0 + (to.offset - from.offset) / span;
         // Each reading can be late by up to one step, so a difference of two has an error of one step.
         let error = from.error + to.error - self.clock_step * tick - self.reference_step.0;
-        (span > 0.0 && ratio > 0.0).then(|| Rate::new(Hertz(ratio / tick * 1e9), Ppm(error / span * 1e6), Nanos(span)))
+        let (rate, uncertainty) = (Hertz(ratio / tick * 1e9), Ppm(error / span * 1e6));
+        (span > 0.0 && ratio > 0.0).then_some(Rate { rate, uncertainty, duration: Nanos(span) })
     }
 }
 

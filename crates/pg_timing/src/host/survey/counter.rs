@@ -96,7 +96,8 @@ fn other_claims(host: &Host, report: &Report, log: &KernelLog, measured: Option<
 /// rate replaces the kernel's first calibration.
 fn kernel_claims(log: &KernelClockLog) -> Vec<Claim> {
     // The kernel prints MHz with three decimals.
-    let claim = |source, kind| Some(Claim::new(source, Hertz(log.mhz(&[kind])? * 1e6), Hertz(500.0)));
+    let rounding = Hertz(500.0);
+    let claim = |source, kind| Some(Claim { source, rate: Hertz(log.mhz(&[kind])? * 1e6), rounding });
     let detected =
         || [Kind::TscRate, Kind::CpuRate].into_iter().find_map(|kind| claim(ClaimSource::KernelDetected, kind));
     let used = claim(ClaimSource::KernelRefined, Kind::RefinedRate).or_else(detected);

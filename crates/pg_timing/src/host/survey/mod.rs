@@ -90,7 +90,8 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
         _ => "not measured".into(),
     };
     let figures = measured.known().cloned().unwrap_or_default();
-    let rate = |(khz, ppm)| Rate::new(Hertz(khz * 1e3), Ppm(ppm), Nanos::from_secs(figures.measured_seconds));
+    let duration = Nanos::from_secs(figures.measured_seconds);
+    let rate = |(khz, ppm)| Rate { rate: Hertz(khz * 1e3), uncertainty: Ppm(ppm), duration };
     let rate = figures.tsc.frequency_khz.known().copied().zip(figures.tsc.uncertainty_ppm).map(rate);
     let permission = if figures.tsc.permitted == Some(false) { Err(Refused::Denied) } else { Ok(()) };
     report.tsc = counter::judge(host, &report, permission, &rate.ok_or(why.clone()), log);

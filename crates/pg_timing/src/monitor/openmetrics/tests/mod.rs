@@ -57,7 +57,7 @@ fn complete(text: &str) -> MonitorReport {
         findings: vec![finding("clock-slow", Severity::Warning), finding(text, Severity::Unknown)],
         clocks: vec![clock],
         offset_steps: [((text.into(), "monotonic_raw".into()), 2)].into(),
-        counter: Some(Rate::new(Hertz(2_596_098_013.5), Ppm(0.5), Nanos(1e9))),
+        counter: Some(Rate { rate: Hertz(2_596_098_013.5), uncertainty: Ppm(0.5), duration: Nanos(1e9) }),
         event_counts: [(EventKind::Suspend, 3)].into(),
         collectors: vec![Collector { name: "clocks", seconds: 0.05, error: None }],
         own: OwnUse { cpu_s: 1.5, cpu_share: 0.01, memory_bytes: Some(5_242_880) },
@@ -343,7 +343,7 @@ proptest! {
         report.clocks[0].totals.measured_s = figures[2].map_or(0.0, f64::abs);
         report.now.drift[0].rate_ppm = figures[3].unwrap_or(f64::NAN);
         report.findings[0].since = figures[4].unwrap_or(f64::NAN);
-        report.counter = figures[5].map(|hz| Rate::new(Hertz(hz), Ppm(hz), Nanos(1e9)));
+        report.counter = figures[5].map(|hz| Rate { rate: Hertz(hz), uncertainty: Ppm(hz), duration: Nanos(1e9) });
         report.samples = count;
         let metrics = parse(&super::text(&report)).unwrap_or_else(|error| panic!("{error}"));
         let read_back = metric(&metrics, "clock_read_cost_seconds").first().map(|series| series.value);

@@ -220,7 +220,7 @@ prop_compose! {
         report.now.drift = vec![Drift {
             clock, reference: id, rate_ppm: e, uncertainty_ppm: f, bend_ppm: g, steps: vec![], over_seconds: h,
         }];
-        report.counter = Some(Rate::new(Hertz(a), Ppm(b), Nanos(1e9)));
+        report.counter = Some(Rate { rate: Hertz(a), uncertainty: Ppm(b), duration: Nanos(1e9) });
         report.own = OwnUse { cpu_s: e, cpu_share: f, memory_bytes: Some(count) };
         report.now.host.name = Fact::Known(host);
         MonitorReport {

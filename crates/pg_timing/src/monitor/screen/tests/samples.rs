@@ -111,7 +111,7 @@ pub fn healthy() -> MonitorReport {
             watched(Finding::new(finding_id::TSC_FIRMWARE, Severity::Unknown, "the kernel log is not readable")),
         ],
         clocks: clocks.map(|(name, read_ns, access)| clock(name, read_ns, access, 240)).into(),
-        counter: Some(Rate::new(Hertz(2_596_098_012.0), Ppm(0.02), Nanos(1e9))),
+        counter: Some(Rate { rate: Hertz(2_596_098_012.0), uncertainty: Ppm(0.02), duration: Nanos(1e9) }),
         own: OwnUse { cpu_s: 12.6, cpu_share: 0.0007, memory_bytes: Some(11_800_000) },
         ..MonitorReport::default()
     };
