@@ -36,15 +36,10 @@ pub trait Clock {
     /// A real clock keeps this default. A [synthetic clock](crate::sim) lets the time of its world pass instead.
     #[inline(always)]
     fn pause(&self, turns: u64) {
-        spin(turns);
-    }
-}
-
-/// Keeps the CPU busy for this many turns of a loop.
-fn spin(turns: u64) {
-    for turn in 0..turns {
-        // The compiler must not remove the loop.
-        std::hint::black_box(turn);
+        for turn in 0..turns {
+            // The compiler must not remove the loop.
+            std::hint::black_box(turn);
+        }
     }
 }
 
@@ -86,24 +81,16 @@ pub struct Posix<const ID: libc::clockid_t>;
 
 /// The clock that PostgreSQL reads on this platform.
 pub type System = Posix<SYSTEM>;
-#[cfg(not(target_vendor = "apple"))]
-const SYSTEM: libc::clockid_t = libc::CLOCK_MONOTONIC;
-#[cfg(target_vendor = "apple")]
-const SYSTEM: libc::clockid_t = libc::CLOCK_MONOTONIC_RAW;
+const SYSTEM: libc::clockid_t = if cfg!(target_vendor = "apple") { REFERENCE.0 } else { libc::CLOCK_MONOTONIC };
 
-/// The reference for measured rates. NTP does not adjust it.
-#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
-pub type Reference = Posix<{ libc::CLOCK_MONOTONIC_RAW }>;
-/// The reference for measured rates. NTP adjusts every clock of this platform.
-#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
-pub type Reference = Posix<{ libc::CLOCK_MONOTONIC }>;
-
+/// The reference for measured rates. NTP does not adjust it, except on systems where NTP adjusts every clock (FreeBSD).
+pub type Reference = Posix<{ REFERENCE.0 }>;
 /// The name of [`Reference`] in the platform's manual.
-pub const REFERENCE_NAME: &str = if cfg!(any(target_os = "linux", target_os = "android", target_vendor = "apple")) {
-    "CLOCK_MONOTONIC_RAW"
-} else {
-    "CLOCK_MONOTONIC"
-};
+pub const REFERENCE_NAME: &str = REFERENCE.1;
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+const REFERENCE: (libc::clockid_t, &str) = (libc::CLOCK_MONOTONIC_RAW, "CLOCK_MONOTONIC_RAW");
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+const REFERENCE: (libc::clockid_t, &str) = (libc::CLOCK_MONOTONIC, "CLOCK_MONOTONIC");
 
 impl<const ID: libc::clockid_t> Clock for Posix<ID> {
     #[inline(always)]
@@ -120,9 +107,7 @@ impl<const ID: libc::clockid_t> Posix<ID> {
     ///
     /// This makes a system call, because the vDSO's clock ends the process if the counter is denied.
     pub fn exists(&self) -> bool {
-        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `now` outlives the call.
-        unsafe { enter_kernel(ID, &mut now) == 0 }
+        enter_kernel(ID).is_some()
     }
 }
 
@@ -139,10 +124,7 @@ pub type SystemSyscall = Syscall<SYSTEM>;
 impl<const ID: libc::clockid_t> Clock for Syscall<ID> {
     #[inline(always)]
     fn read(&self) -> u64 {
-        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `now` outlives the call.
-        unsafe { enter_kernel(ID, &mut now) };
-        nanos(&now)
+        enter_kernel(ID).unwrap_or(0)
     }
 }
 
@@ -152,18 +134,17 @@ fn nanos(t: &libc::timespec) -> u64 {
     (t.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec as u64)
 }
 
-/// Reads the clock `id` into `now`. Returns 0 on success.
-///
-/// # Safety
-/// `now` must be writable.
+/// Returns the time of a clock in nanoseconds. `None` if the kernel does not have it.
 #[inline(always)]
-unsafe fn enter_kernel(id: libc::clockid_t, now: *mut libc::timespec) -> libc::c_int {
-    // SAFETY: the caller guarantees that `now` is writable. On 64-bit targets the kernel's timespec is libc's.
+fn enter_kernel(id: libc::clockid_t) -> Option<u64> {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` outlives the call. On 64-bit targets the kernel's timespec is libc's.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    return unsafe { libc::syscall(libc::SYS_clock_gettime, id, now) as libc::c_int };
+    let status = unsafe { libc::syscall(libc::SYS_clock_gettime, id, &mut now) };
     // SAFETY: the same. On these systems only the C library makes system calls.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    return unsafe { libc::clock_gettime(id, now) };
+    let status = unsafe { libc::clock_gettime(id, &mut now) };
+    (status == 0).then(|| nanos(&now))
 }
 
 #[cfg(test)]

@@ -26,13 +26,6 @@ pub fn is_counter(clocksource: &str) -> bool {
     is_tsc(clocksource) || ARM_COUNTER.contains(&clocksource)
 }
 
-/// Returns whether a clock source computes its time from the counter.
-///
-/// Such a clock cannot check the counter's rate independently.
-pub fn is_counter_based(clocksource: &str) -> bool {
-    is_counter(clocksource) || CORRECTED.contains(&clocksource)
-}
-
 impl ClockSources {
     /// Reads the clock sources of this host. `None` without sysfs.
     pub fn of_this_host() -> Option<ClockSources> {
@@ -48,8 +41,10 @@ impl ClockSources {
     }
 
     /// Returns whether the kernel's clock computes its time from the counter.
+    ///
+    /// Such a clock cannot check the counter's rate independently.
     pub fn uses_counter(&self) -> bool {
-        is_counter_based(&self.current)
+        is_counter(&self.current) || CORRECTED.contains(&self.current.as_str())
     }
 
     /// Returns whether the kernel uses the counter itself as its clock source, or offers it as one.

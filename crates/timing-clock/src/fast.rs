@@ -168,7 +168,7 @@ impl<C: Clock, R: Clock> Rated<C, R> {
 
     fn measure_again(&mut self) -> Result<Refreshed, RateError> {
         let old = self.rate;
-        self.meter.restart()?;
+        self.meter.first = self.meter.bracket()?;
         self.last = self.meter.first;
         let new = self.meter.measure(TARGET, TIME_LIMIT)?;
         self.set(new)?;
@@ -317,7 +317,7 @@ mod tests {
     fn fast_clock() -> FastClock {
         let counter = Counter::new().unwrap();
         let mut rated = Rated::measure(counter, Reference::default()).unwrap();
-        rated.scale = Scale::from_ratio(2, 5).unwrap();
+        rated.scale = Scale::from_rate(Hertz(4e8)).unwrap();
         FastClock(rated)
     }
 

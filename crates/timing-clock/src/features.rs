@@ -1,5 +1,8 @@
 //! The time stamp counter's properties, from CPUID.
 
+#[cfg(target_arch = "x86_64")]
+use raw_cpuid::{CpuId, CpuIdResult, native_cpuid::cpuid_count};
+
 /// The CPU's architecture. It decides which properties of the counter are guaranteed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -47,10 +50,7 @@ impl Features {
     /// Returns the properties that this CPU reports.
     #[cfg(target_arch = "x86_64")]
     pub fn of_this_cpu() -> Features {
-        Features::from_cpuid(|leaf, subleaf| {
-            let raw_cpuid::CpuIdResult { eax, ebx, ecx, edx } = raw_cpuid::native_cpuid::cpuid_count(leaf, subleaf);
-            [eax, ebx, ecx, edx]
-        })
+        Features::from_cpuid(cpuid_count)
     }
 
     /// Returns the default, because this architecture has no CPUID.
@@ -59,15 +59,11 @@ impl Features {
         Features::default()
     }
 
-    /// Reads the properties from CPUID, for example from a captured dump. `leaf` gets the numbers of a leaf and a subleaf,
-    /// and returns EAX, EBX, ECX and EDX: zeros for a leaf that does not exist.
+    /// Reads the properties from CPUID. `leaf` gets the numbers of a leaf and a subleaf, and returns zeros for a leaf that
+    /// does not exist.
     #[cfg(target_arch = "x86_64")]
-    pub fn from_cpuid(leaf: impl Fn(u32, u32) -> [u32; 4] + Clone) -> Features {
-        let reader = |number, subleaf| {
-            let [eax, ebx, ecx, edx] = leaf(number, subleaf);
-            raw_cpuid::CpuIdResult { eax, ebx, ecx, edx }
-        };
-        let cpuid = raw_cpuid::CpuId::with_cpuid_reader(reader);
+    fn from_cpuid(leaf: impl Fn(u32, u32) -> CpuIdResult + Clone) -> Features {
+        let cpuid = CpuId::with_cpuid_reader(leaf.clone());
         let hypervisor = cpuid.get_feature_info().is_some_and(|f| f.has_hypervisor());
         let info = if hypervisor { cpuid.get_hypervisor_info() } else { None };
         let leaf_15 = cpuid.get_tsc_info();
@@ -92,7 +88,7 @@ impl Features {
 
 /// Returns the signature: up to twelve characters in EBX, ECX and EDX of leaf 0x40000000.
 #[cfg(target_arch = "x86_64")]
-fn signature([_, ebx, ecx, edx]: [u32; 4]) -> String {
+fn signature(CpuIdResult { ebx, ecx, edx, .. }: CpuIdResult) -> String {
     let bytes = [ebx, ecx, edx].into_iter().flat_map(u32::to_le_bytes);
     let printable: String = bytes.filter(|b| b.is_ascii_graphic() || *b == b' ').map(char::from).collect();
     printable.trim().into()
@@ -110,10 +106,13 @@ mod tests {
     /// Returns the properties of an Intel CPU with these leaves: number, EAX, EBX, ECX, EDX. Other leaves are 0.
     fn features(leaves: &[Leaf]) -> Features {
         let leaves = leaves.to_vec();
-        Features::from_cpuid(move |leaf, _subleaf| match leaf {
-            0 => [0x16, INTEL[0], INTEL[1], INTEL[2]],
-            0x8000_0000 => [0x8000_0008, INTEL[0], INTEL[1], INTEL[2]],
-            _ => leaves.iter().find(|(number, _)| *number == leaf).map_or([0; 4], |(_, registers)| *registers),
+        Features::from_cpuid(move |leaf, _subleaf| {
+            let [eax, ebx, ecx, edx] = match leaf {
+                0 => [0x16, INTEL[0], INTEL[1], INTEL[2]],
+                0x8000_0000 => [0x8000_0008, INTEL[0], INTEL[1], INTEL[2]],
+                _ => leaves.iter().find(|(number, _)| *number == leaf).map_or([0; 4], |(_, registers)| *registers),
+            };
+            CpuIdResult { eax, ebx, ecx, edx }
         })
     }
 
@@ -187,7 +186,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri does not execute assembly")]
     #[test]
     fn this_cpu_is_read_by_cpuid() {
-        let [leaf_1, extended] = [1, 0x8000_0001].map(|leaf| raw_cpuid::native_cpuid::cpuid_count(leaf, 0));
+        let [leaf_1, extended] = [1, 0x8000_0001].map(|leaf| cpuid_count(leaf, 0));
         let features = Features::of_this_cpu();
         assert_eq!(features.hypervisor, leaf_1.ecx & HYPERVISOR_BIT != 0);
         assert_eq!(features.rdtscp, extended.edx & 1 << 27 != 0);

@@ -71,18 +71,20 @@ pub struct Rate {
 }
 
 /// The reason why no rate could be measured.
-    #[error("the counter went back")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-    #[error("the counter's rate is out of range")]
 pub enum RateError {
     /// The reference clock did not move, or it went back. A coarse reference moves only at its next step.
+    #[error("the reference clock did not move")]
     ReferenceStalled,
     /// The counter did not move, but the reference did.
+    #[error("the counter did not move")]
     CounterStalled,
     /// The counter went back.
+    #[error("the counter went back")]
     WentBack,
     /// The measured rate is not between 1 Hz and 2^53 Hz, so it cannot be used for conversions.
+    #[error("the counter's rate is out of range")]
     OutOfRange,
 }
 
@@ -112,12 +114,6 @@ impl<C: Clock, R: Clock> RateMeter<C, R> {
     pub fn start(counter: C, reference: R) -> Result<Self, RateError> {
         let reference_step = step(&reference, &reference).ok_or(RateError::ReferenceStalled)?;
         let counter_step = step(&counter, &reference).ok_or(RateError::CounterStalled)?;
-        RateMeter::start_with(counter, counter_step, reference, reference_step)
-    }
-
-    /// Reads the first bracket. The caller knows the steps of both clocks, in their ticks. It returns an error if the
-    /// counter goes back in each of 200 brackets.
-    pub fn start_with(counter: C, counter_step: f64, reference: R, reference_step: f64) -> Result<Self, RateError> {
         let first = Bracket::narrowest(&counter, || reference.read()).ok_or(RateError::WentBack)?;
         Ok(RateMeter { counter, reference, first, counter_step, reference_step })
     }
@@ -146,12 +142,6 @@ impl<C: Clock, R: Clock> RateMeter<C, R> {
 
     pub(crate) fn bracket(&self) -> Result<Bracket<u64>, RateError> {
         Bracket::narrowest(&self.counter, || self.reference.read()).ok_or(RateError::WentBack)
-    }
-
-    /// Starts the measurement again now. It keeps the steps of the clocks. After an error, the old measurement
-    /// continues.
-    pub fn restart(&mut self) -> Result<(), RateError> {
-        self.bracket().map(|first| self.first = first)
     }
 
     /// Measures until the uncertainty is at most `target`, or until `limit` has passed since the start. It keeps the CPU
@@ -298,6 +288,12 @@ mod rate_tests {
         assert!(rate.uncertainty <= Ppm(10.0) && rate.duration < Nanos::from_millis(40.0), "{rate:?}");
     }
 
+    /// Returns a meter of clocks whose steps are known.
+    fn meter<C: Clock, R: Clock>(counter: C, counter_step: f64, reference: R, reference_step: f64) -> RateMeter<C, R> {
+        let first = Bracket::narrowest(&counter, || reference.read()).unwrap();
+        RateMeter { counter, reference, first, counter_step, reference_step }
+    }
+
     #[cfg_attr(miri, ignore = "an interpreter takes too long for millions of reads")]
     #[test]
     fn interrupted_brackets_do_not_increase_the_uncertainty() {
@@ -306,7 +302,7 @@ mod rate_tests {
         let stalls = (0..200).filter(|n| *n != 120).map(|n| (2 * n + 1, 1e6)).collect();
         let counter = SimClock::new(&world, Character { stalls, ..Character::default() });
         let reference = SimClock::new(&world, Character::default());
-        let meter = RateMeter::start_with(&counter, 1.0, &reference, 1.0).unwrap();
+        let meter = meter(&counter, 1.0, &reference, 1.0);
         assert!(meter.first.width < 200, "{:?}", meter.first);
         let rate = meter.measure(Ppm(0.0), Nanos::from_millis(400.0)).unwrap();
         assert!(rate.uncertainty <= Ppm(1.0), "{rate:?}");
@@ -336,7 +332,7 @@ mod rate_tests {
     fn a_reference_that_stops_after_the_start_is_an_error() {
         let world = World::new(3);
         let stopped = SimClock::new(&world, Character { hz: 0.0, ..Character::default() });
-        let meter = RateMeter::start_with(regular(&world), 1.0, &stopped, 1.0).unwrap();
+        let meter = meter(regular(&world), 1.0, &stopped, 1.0);
         assert_eq!(meter.measure(Ppm(1.0), Nanos::from_millis(1.0)), Err(RateError::ReferenceStalled));
         assert_eq!(meter.rate(), Err(RateError::ReferenceStalled));
     }
@@ -345,7 +341,7 @@ mod rate_tests {
     fn a_counter_that_stops_after_the_start_is_an_error() {
         let world = World::new(3);
         let stopped = SimClock::new(&world, Character { hz: 0.0, ..Character::default() });
-        let meter = RateMeter::start_with(&stopped, 1.0, regular(&world), 1.0).unwrap();
+        let meter = meter(&stopped, 1.0, regular(&world), 1.0);
         assert_eq!(meter.rate(), Err(RateError::CounterStalled));
     }
 
@@ -353,7 +349,7 @@ mod rate_tests {
     fn waiting_ends_with_the_read_that_reaches_the_span() {
         let world = World::new(3);
         let reference = regular(&world);
-        let meter = RateMeter::start_with(regular(&world), 1.0, &reference, 1.0).unwrap();
+        let meter = meter(regular(&world), 1.0, &reference, 1.0);
         let before = reference.reads();
         let next = world.now_ns() + 10.0;
         meter.wait(Nanos(next - meter.first.inside as f64)).unwrap();
@@ -365,7 +361,7 @@ mod rate_tests {
         let world = World::new(3);
         let counter = SimClock::new(&world, Character { hz: 2e9, jitter_ns: 0, ..Character::default() });
         // A bracket takes 40 ns: half a read of the counter, a read of the reference, and half a read of the counter.
-        let meter = RateMeter::start_with(&counter, 8.0, regular(&world), 3.0).unwrap();
+        let meter = meter(&counter, 8.0, regular(&world), 3.0);
         world.pass_ns(1e6);
         let rate = meter.rate().unwrap();
         let ticks = rate.duration.0 * 2.0;
@@ -373,16 +369,6 @@ mod rate_tests {
         let expected = (40.0 + 40.0 + 8.0 + 6.0) / ticks * 1e6;
         assert!((rate.uncertainty.0 / expected - 1.0).abs() < 1e-6, "{rate:?} instead of {expected}");
         assert!(rate.rate.ppm_from(Hertz(2e9)).0.abs() < 1.0, "{rate:?}");
-    }
-
-    #[test]
-    fn a_restart_begins_a_new_measurement() {
-        let world = World::new(3);
-        let mut meter = RateMeter::start_with(regular(&world), 1.0, regular(&world), 1.0).unwrap();
-        world.pass_ns(1e9);
-        meter.restart().unwrap();
-        world.pass_ns(1e6);
-        assert!((1e6..2e6).contains(&meter.rate().unwrap().duration.0));
     }
 
     #[test]

@@ -64,28 +64,11 @@ pub const NANOSECONDS: Hertz = Hertz(1e9);
 pub struct Scale {
     /// nanoseconds per tick, times 2^shift. The highest bit is set
     factor: u64,
+    /// at least 1
     shift: u32,
 }
 
 impl Scale {
-    /// Returns the scale at which `ticks` ticks last `nanos` nanoseconds. `None` if either is 0.
-    pub fn from_ratio(ticks: u64, nanos: u64) -> Option<Scale> {
-        if ticks == 0 || nanos == 0 {
-            return None;
-        }
-        // The dividend has 128 bits and the divisor at most 64, so the quotient has at least 64 bits.
-        let lift = (nanos as u128).leading_zeros();
-        let quotient = ((nanos as u128) << lift) / ticks as u128;
-        let excess_bits = 64 - quotient.leading_zeros();
-        let rounded = match excess_bits {
-            0 => quotient,
-            _ => ((quotient >> (excess_bits - 1)) + 1) >> 1,
-        };
-        // Rounding up cannot carry into a 65th bit. That needs a ratio below a power of two by less than 2^-65 of it.
-        // Two 64-bit numbers have no such ratio.
-        Some(Scale { factor: u64::try_from(rounded).ok()?, shift: lift - excess_bits })
-    }
-
     /// Returns the scale of a clock with this rate. `None` if the rate is not between 1 Hz and 2^53 Hz. Below 1 MHz, the
     /// rate itself is rounded by up to 4e-11 of it.
     pub fn from_rate(rate: Hertz) -> Option<Scale> {
@@ -94,13 +77,20 @@ impl Scale {
             return None;
         }
         let mut ticks = rate.0;
-        let mut nanos = 1_000_000_000u64;
+        let mut nanos = 1_000_000_000u128;
         // Doubling is exact in floating point. It keeps the fraction of a hertz in the integer ratio.
         while ticks <= MAX_RATE / 2.0 && nanos < 1 << 62 {
             ticks *= 2.0;
             nanos *= 2;
         }
-        Scale::from_ratio(ticks.round() as u64, nanos)
+        // The dividend has 128 bits and the divisor at most 54, so the quotient has more than 64 bits.
+        let lift = nanos.leading_zeros();
+        let quotient = (nanos << lift) / ticks.round() as u128;
+        let excess_bits = 64 - quotient.leading_zeros();
+        let rounded = ((quotient >> (excess_bits - 1)) + 1) >> 1;
+        // Rounding up cannot carry into a 65th bit. That needs a ratio below a power of two by less than 2^-65 of it.
+        // Two 64-bit numbers have no such ratio.
+        Some(Scale { factor: u64::try_from(rounded).ok()?, shift: lift - excess_bits })
     }
 
     /// Converts `ticks` to nanoseconds, rounded to the nearest.
@@ -109,10 +99,7 @@ impl Scale {
     pub fn nanos(self, ticks: u64) -> u64 {
         let product = ticks as u128 * self.factor as u128;
         // Shift out all but one of the excess bits, then round. Adding the half before the shift could overflow.
-        let nanos = match self.shift {
-            0 => product,
-            shift => ((product >> (shift - 1)) + 1) >> 1,
-        };
+        let nanos = ((product >> (self.shift - 1)) + 1) >> 1;
         u64::try_from(nanos).unwrap_or(u64::MAX)
     }
 
@@ -158,44 +145,32 @@ mod convert_tests {
     use crate::Hertz;
     use proptest::prelude::*;
 
-    /// Converts `ticks` at `ratio_nanos` nanoseconds per `ratio_ticks` ticks, with exact arithmetic. Rounds to the
-    /// nearest.
-    fn exact(ticks: u64, ratio_ticks: u64, ratio_nanos: u64) -> u64 {
-        let product = ticks as u128 * ratio_nanos as u128;
-        u64::try_from((product + ratio_ticks as u128 / 2) / ratio_ticks as u128).unwrap_or(u64::MAX)
+    /// Converts `ticks` at `hz` ticks per second with exact arithmetic. Rounds to the nearest.
+    fn exact(ticks: u64, hz: u64) -> u64 {
+        let product = ticks as u128 * 1_000_000_000;
+        u64::try_from((product + hz as u128 / 2) / hz as u128).unwrap_or(u64::MAX)
     }
 
     proptest! {
         #[test]
         fn every_conversion_is_within_1_ns_of_exact_arithmetic(
+            hz in 1u64..1 << 53,
+            hz_shift in 0u32..53,
             ticks in any::<u64>(),
             tick_shift in 0u32..64,
-            ratio_ticks in 1u64..,
-            ratio_nanos in 1u64..,
         ) {
-            let ticks = ticks >> tick_shift;
-            let scale = Scale::from_ratio(ratio_ticks, ratio_nanos).unwrap();
-            let (result, expected) = (scale.nanos(ticks), exact(ticks, ratio_ticks, ratio_nanos));
+            let (hz, ticks) = ((hz >> hz_shift).max(1), ticks >> tick_shift);
+            let scale = Scale::from_rate(Hertz(hz as f64)).unwrap();
+            let (result, expected) = (scale.nanos(ticks), exact(ticks, hz));
             prop_assert!(result.abs_diff(expected) <= 1, "{result} instead of {expected}");
         }
 
         #[test]
-        fn the_factor_is_the_nearest_one_of_64_bits(ratio_ticks in 1u64..1 << 32, ratio_nanos in 1u64..1 << 32) {
-            let Scale { factor, shift } = Scale::from_ratio(ratio_ticks, ratio_nanos).unwrap();
+        fn the_factor_is_the_nearest_one_of_64_bits(hz in 1u64..1 << 53) {
+            let Scale { factor, shift } = Scale::from_rate(Hertz(hz as f64)).unwrap();
             prop_assert!(factor.leading_zeros() == 0, "{factor:x}");
-            let (product, expected) = (factor as u128 * ratio_ticks as u128, (ratio_nanos as u128) << shift);
-            prop_assert!(product.abs_diff(expected) * 2 <= ratio_ticks as u128, "{product} instead of {expected}");
-        }
-
-        #[test]
-        fn conversion_at_rates_of_real_counters_is_within_1_ns(
-            hz in 1_000_000u64..10_000_000_000,
-            ticks in any::<u64>(),
-            tick_shift in 0u32..64,
-        ) {
-            let ticks = ticks >> tick_shift;
-            let scale = Scale::from_rate(Hertz(hz as f64)).unwrap();
-            prop_assert!(scale.nanos(ticks).abs_diff(exact(ticks, hz, 1_000_000_000)) <= 1);
+            let (product, expected) = (factor as u128 * hz as u128, 1_000_000_000u128 << shift);
+            prop_assert!(product.abs_diff(expected) * 2 <= hz as u128, "{product} instead of {expected}");
         }
 
         #[test]
@@ -234,20 +209,13 @@ mod convert_tests {
 
     #[test]
     fn extreme_results_saturate_with_their_sign() {
-        let long_ticks = Scale::from_ratio(1, u64::MAX).unwrap();
-        assert_eq!((long_ticks.nanos(1), long_ticks.nanos(2)), (u64::MAX, u64::MAX));
-        assert_eq!((long_ticks.signed_nanos(1), long_ticks.signed_nanos(-1)), (i64::MAX, -i64::MAX));
-        let doubled = Scale::from_ratio(1, 2).unwrap();
+        let seconds = Scale::from_rate(Hertz(1.0)).unwrap();
+        assert_eq!((seconds.nanos(1 << 35), seconds.nanos(u64::MAX)), (u64::MAX, u64::MAX));
+        assert_eq!((seconds.signed_nanos(1 << 35), seconds.signed_nanos(-1 << 35)), (i64::MAX, -i64::MAX));
+        let doubled = Scale::from_rate(Hertz(5e8)).unwrap();
         assert_eq!([3, 0, -3].map(|ticks| doubled.signed_nanos(ticks)), [6, 0, -6]);
-        let short_ticks = Scale::from_ratio(u64::MAX, 1).unwrap();
-        assert_eq!((short_ticks.nanos(u64::MAX), short_ticks.nanos(u64::MAX / 4)), (1, 0));
-        let almost_one = Scale::from_ratio(u64::MAX, u64::MAX - 1).unwrap();
-        assert!(almost_one.nanos(u64::MAX).abs_diff(u64::MAX - 1) <= 1, "{almost_one:?}");
-    }
-
-    #[test]
-    fn a_ratio_of_zero_is_no_scale() {
-        assert_eq!((Scale::from_ratio(0, 1), Scale::from_ratio(1, 0)), (None, None));
+        let short_ticks = Scale::from_rate(Hertz((1u64 << 53) as f64)).unwrap();
+        assert_eq!((short_ticks.nanos(1 << 23), short_ticks.nanos(1 << 22)), (1, 0));
     }
 
     #[test]
