@@ -1,100 +1,65 @@
 //! Pins a thread to a CPU. Only Linux can do that.
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
-mod linux {
-    use rustix::io::Errno;
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    use std::io;
+use rustix::io::Errno;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::io;
 
-    /// Pins the current thread to one CPU. Dropping this value restores the previous set of CPUs.
-    #[derive(Debug)]
-    pub struct Pinned {
-        before: CpuSet,
-        pub(super) cpu: usize,
+/// Pins the current thread to one CPU. Dropping this value restores the previous set of CPUs.
+#[derive(Debug)]
+pub struct Pinned {
+    before: CpuSet,
+    cpu: usize,
+}
+
+/// Returns the CPUs that this thread may use.
+///
+/// The set has room for 1024 CPUs. Kernels with more CPUs return an error.
+pub fn allowed() -> io::Result<Vec<usize>> {
+    let set = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
+}
+
+impl Pinned {
+    /// Moves this thread to `cpu`.
+    pub fn to(cpu: usize) -> io::Result<Pinned> {
+        let before = sched_getaffinity(None)?;
+        if cpu >= CpuSet::MAX_CPU {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut only = CpuSet::new();
+        only.set(cpu);
+        // The kernel returns EINVAL if the set has no CPU that is online and allowed.
+        sched_setaffinity(None, &only).map_err(|error| match error {
+            Errno::INVAL => io::Error::other("the CPU is offline, or this process may not use it"),
+            error => error.into(),
+        })?;
+        Ok(Pinned { before, cpu })
     }
 
-    /// Returns the CPUs that this thread may use.
+    /// Returns `result` if the thread is still on its CPU.
     ///
-    /// The set has room for 1024 CPUs. Kernels with more CPUs return an error.
-    pub fn allowed() -> io::Result<Vec<usize>> {
-        let set = sched_getaffinity(None)?;
-        Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
-    }
-
-    impl Pinned {
-        /// Moves this thread to `cpu`.
-        pub fn to(cpu: usize) -> io::Result<Pinned> {
-            let before = sched_getaffinity(None)?;
-            if cpu >= CpuSet::MAX_CPU {
-                return Err(io::ErrorKind::InvalidInput.into());
-            }
-            let mut only = CpuSet::new();
-            only.set(cpu);
-            // The kernel returns EINVAL if the set has no CPU that is online and allowed.
-            sched_setaffinity(None, &only).map_err(|error| match error {
-                Errno::INVAL => io::Error::other("the CPU is offline, or this process may not use it"),
-                error => error.into(),
-            })?;
-            Ok(Pinned { before, cpu })
-        }
-
-        /// Returns `result` if the thread is still on its CPU.
-        ///
-        /// If a CPU goes offline, the kernel moves its threads to other CPUs. Then a thread reads another CPU's clock.
-        pub fn if_still_pinned<T>(&self, result: T) -> io::Result<T> {
-            let mut cpu: libc::c_uint = 0;
-            // Make a system call, because the vDSO's getcpu ends the process if the counter is denied.
-            // SAFETY: `cpu` is writable, and the kernel accepts null for the other two.
-            let rc = unsafe {
-                libc::syscall(libc::SYS_getcpu, &mut cpu, std::ptr::null_mut::<u8>(), std::ptr::null_mut::<u8>())
-            };
-            match rc == 0 && cpu as usize == self.cpu {
-                true => Ok(result),
-                false => Err(io::Error::other("the CPU went offline during the measurement")),
-            }
-        }
-    }
-
-    impl Drop for Pinned {
-        fn drop(&mut self) {
-            // This fails if all previous CPUs are offline now. Then the kernel has already extended the set.
-            _ = sched_setaffinity(None, &self.before);
+    /// If a CPU goes offline, the kernel moves its threads to other CPUs. Then a thread reads another CPU's clock.
+    pub fn if_still_pinned<T>(&self, result: T) -> io::Result<T> {
+        let mut cpu: libc::c_uint = 0;
+        // Make a system call, because the vDSO's getcpu ends the process if the counter is denied.
+        // SAFETY: `cpu` is writable, and the kernel accepts null for the other two.
+        let rc = unsafe {
+            libc::syscall(libc::SYS_getcpu, &mut cpu, std::ptr::null_mut::<u8>(), std::ptr::null_mut::<u8>())
+        };
+        match rc == 0 && cpu as usize == self.cpu {
+            true => Ok(result),
+            false => Err(io::Error::other("the CPU went offline during the measurement")),
         }
     }
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-mod unsupported {
-    use std::io;
-
-    /// No value of this type exists.
-    #[derive(Debug)]
-    pub enum Pinned {}
-
-    /// Returns an error: this system has no API to pin threads.
-    pub fn allowed() -> io::Result<Vec<usize>> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "threads cannot be pinned to CPUs on this system"))
-    }
-
-    impl Pinned {
-        /// Returns an error: this system has no API to pin threads.
-        pub fn to(_cpu: usize) -> io::Result<Pinned> {
-            Err(io::ErrorKind::Unsupported.into())
-        }
-
-        /// Returns the result.
-        pub fn if_still_pinned<T>(&self, result: T) -> io::Result<T> {
-            Ok(result)
-        }
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // This fails if all previous CPUs are offline now. Then the kernel has already extended the set.
+        _ = sched_setaffinity(None, &self.before);
     }
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub use linux::{Pinned, allowed};
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub use unsupported::{Pinned, allowed};
-
-#[cfg(target_os = "linux")]
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@
 //! Generic code is compiled in the crate that chooses its types. So [`clocks()`] chooses all real clocks here, and
 //! returns them as trait objects.
 
+#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "no_affinity.rs")]
 mod affinity;
 mod clocks;
 mod record;
