@@ -24,7 +24,7 @@ impl<C: Clock> Loops for C {
     }
 
     fn classic_block(&self, classic: &mut ClassicLoop, in_thousands: bool) -> Block {
-        if in_thousands { classic.run_in_units::<C, 1000>(self) } else { classic.run(self) }
+        if in_thousands { classic.run::<C, 1000>(self) } else { classic.run::<C, 1>(self) }
     }
 }
 
@@ -146,13 +146,13 @@ mod tests {
         let clock = SimClock::new(&world, character());
         let mut meter = Meter::new("synthetic", &clock, 4.0, true);
         assert_eq!((meter.name, meter.weight, meter.is_counter), ("synthetic", 4.0, true));
-        assert!(meter.record.buffers.is_empty() && meter.step.is_none());
+        assert!(meter.record.buffers.count() == 0 && meter.step.is_none());
 
         let budget = Budget::new(Nanos::from_secs(60.0), &stop);
         let timer = SimClock::new(&world, Character::default());
         // The stop flag is set, so a slice has one block, and a block of 256 timed calls.
         meter.clock.slice(&mut meter.record, &Outside { clock: &timer, cost: 0.0 }, &budget);
-        assert_eq!((meter.record.buffers.len(), clock.reads()), (1, 1024 + 2 * 256));
+        assert_eq!((meter.record.buffers.count(), clock.reads()), (1, 1024 + 2 * 256));
 
         let mut classic = ClassicLoop::default();
         let block = meter.clock.classic_block(&mut classic, false);

@@ -52,7 +52,7 @@ impl Record {
         loop {
             self.blocks += 1;
             let (start, end) = if self.blocks.is_multiple_of(CLASSIC_EVERY) {
-                let block = self.classic.run(clock);
+                let block = self.classic.run::<C, 1>(clock);
                 self.add_backward(block.backward);
                 (block.first, block.last)
             } else {
@@ -155,14 +155,9 @@ pub struct ClassicLoop {
 }
 
 impl ClassicLoop {
-    /// Reads one block of [`BUFFER`] readings.
-    pub fn run<C: Clock>(&mut self, clock: &C) -> Block {
-        self.run_in_units::<C, 1>(clock)
-    }
-
-    /// Reads one block, and cuts each reading to a multiple of `UNIT` ticks. The differences and backward steps are
-    /// numbers of units; the readings in the block are in ticks.
-    pub fn run_in_units<C: Clock, const UNIT: u64>(&mut self, clock: &C) -> Block {
+    /// Reads one block of [`BUFFER`] readings, and cuts each reading to a multiple of `UNIT` ticks. The differences and
+    /// backward steps are numbers of units; the readings in the block are in ticks.
+    pub fn run<C: Clock, const UNIT: u64>(&mut self, clock: &C) -> Block {
         let mut backward = Backward::default();
         let first = clock.read();
         let (mut end, mut last) = (first, first / UNIT);
@@ -290,7 +285,7 @@ mod tests {
     #[test]
     fn one_block_in_eight_is_read_by_the_classic_loop() {
         let record = record(regular(), 16);
-        assert_eq!((record.buffers.len(), record.outside.len()), (14, 14));
+        assert_eq!((record.buffers.count(), record.outside.count()), (14, 14));
         assert_eq!((record.classic.reads, record.classic.ticks), (2 * 1024, 2 * 1024 * 25));
         assert_eq!((record.differences.count(), record.reads()), (14 * 1023, 14 * 1023));
     }
@@ -402,7 +397,7 @@ mod classic_tests {
         let world = World::new(1);
         let clock = SimClock::new(&world, character);
         let mut classic = ClassicLoop::default();
-        let block = classic.run(&clock);
+        let block = classic.run::<_, 1>(&clock);
         (classic, block)
     }
 
@@ -449,7 +444,7 @@ mod classic_tests {
         let world = World::new(1);
         let clock = SimClock::new(&world, Character { jitter_ns: 0, cost_ns: 250.0, ..Character::default() });
         let mut classic = ClassicLoop::default();
-        let block = classic.run_in_units::<_, 1000>(&clock);
+        let block = classic.run::<_, 1000>(&clock);
         // No difference reaches 1 us, but every fourth reading is in the next microsecond.
         assert_eq!(classic.differences.iter().collect::<Vec<_>>(), [(0, 768), (1, 256)]);
         assert_eq!((classic.reads, classic.ticks, block.last - block.first), (1024, 250 * 1024, 250 * 1024));
@@ -466,7 +461,7 @@ mod classic_tests {
             ..Character::default()
         };
         let mut classic = ClassicLoop::default();
-        let block = classic.run_in_units::<_, 1000>(&SimClock::new(&world, character));
+        let block = classic.run::<_, 1000>(&SimClock::new(&world, character));
         assert_eq!(block.backward, Backward::default());
         // From 124.75 us to 5 000 125 us after the start.
         assert_eq!((classic.differences.max(), classic.differences.count()), (Some(5_000_001), 1024));
@@ -478,7 +473,7 @@ mod classic_tests {
         let character =
             Character { jitter_ns: 0, cost_ns: 1.0, back: vec![(5, 3), (20, 2_500)], ..Character::default() };
         let clock = SimClock::new(&world, Character { origin: 5_000, ..character });
-        let block = ClassicLoop::default().run_in_units::<_, 1000>(&clock);
+        let block = ClassicLoop::default().run::<_, 1000>(&clock);
         assert_eq!(block.backward, Backward { steps: 1, largest: 3 }, "5.02 us - 2.5 us = 2.52 us");
     }
 

@@ -81,42 +81,31 @@ fn three_digits(n: u64) -> u64 {
 /// The maximum size of the sample.
 const MAX_SIZE: usize = 1 << 15;
 
-/// A sample that keeps every `stride`-th value of a stream. When it is full, it drops every other value and doubles the
-/// stride. So the sample is always spread evenly over the stream.
-#[derive(Clone, Debug)]
+/// A sample that keeps one of 2^`halvings` values of a stream. When it is full, it drops every other value. So the sample is
+/// always spread evenly over the stream.
+#[derive(Clone, Debug, Default)]
 pub struct Subsample {
     values: Vec<f64>,
-    stride: u64,
+    halvings: u32,
     pushed: u64,
-}
-
-impl Default for Subsample {
-    fn default() -> Self {
-        Subsample { values: Vec::new(), stride: 1, pushed: 0 }
-    }
 }
 
 impl Subsample {
     /// Adds a value of the stream.
     pub fn push(&mut self, value: f64) {
-        if self.values.len() == MAX_SIZE && self.pushed.is_multiple_of(self.stride) {
+        if self.values.len() == MAX_SIZE && self.pushed.is_multiple_of(1 << self.halvings) {
             self.values = self.values.iter().step_by(2).copied().collect();
-            self.stride *= 2;
+            self.halvings += 1;
         }
-        if self.pushed.is_multiple_of(self.stride) {
+        if self.pushed.is_multiple_of(1 << self.halvings) {
             self.values.push(value);
         }
         self.pushed += 1;
     }
 
     /// Returns the number of values in the sample.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.values.len()
-    }
-
-    /// Returns whether the sample has no values.
-    pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
     }
 
     /// Returns the 25th, 50th and 75th percentile. `None` if the sample is empty.
@@ -211,7 +200,7 @@ mod subsample_tests {
         for i in 0..1_000_000 {
             sample.push(i as f64);
         }
-        assert!((MAX_SIZE / 2..=MAX_SIZE).contains(&sample.len()), "{}", sample.len());
+        assert!((MAX_SIZE / 2..=MAX_SIZE).contains(&sample.count()), "{}", sample.count());
         let [low, mid, high] = sample.quartiles().unwrap();
         for (got, want) in
             [(low, 250_000.0), (mid, 500_000.0), (high, 750_000.0), (sample.undisturbed().unwrap(), 50_000.0)]
@@ -224,14 +213,14 @@ mod subsample_tests {
     fn a_short_stream_is_kept_completely() {
         let mut sample = Subsample::default();
         (0..MAX_SIZE).for_each(|i| sample.push(i as f64));
-        assert_eq!((sample.len(), sample.is_empty()), (MAX_SIZE, false));
+        assert_eq!(sample.count(), MAX_SIZE);
         assert_eq!(sample.quartiles().map(|q| q[1]), Some(16_384.0));
     }
 
     #[test]
     fn an_empty_sample_has_no_percentiles() {
         let empty = Subsample::default();
-        assert_eq!((empty.quartiles(), empty.undisturbed(), empty.is_empty()), (None, None, true));
+        assert_eq!((empty.quartiles(), empty.undisturbed(), empty.count()), (None, None, 0));
     }
 
     #[test]
@@ -244,7 +233,7 @@ mod subsample_tests {
                 next += 1;
             }
             let expected: Vec<f64> = (0..length).step_by(stride).map(|i| i as f64).collect();
-            assert_eq!((sample.stride, &sample.values), (stride as u64, &expected));
+            assert_eq!((1 << sample.halvings, &sample.values), (stride, &expected));
         }
     }
 }

@@ -25,6 +25,7 @@ pub enum SkewError {
 
 /// A message with one reading. It is aligned to two cache lines, so that the messages of the two threads never share
 /// one.
+#[derive(Default)]
 #[repr(align(128))]
 struct Slot {
     /// number of the pass. It is 0 before the first pass, and `CLOSED` after the sender has stopped
@@ -35,10 +36,6 @@ struct Slot {
 const CLOSED: u64 = u64::MAX;
 
 impl Slot {
-    const fn new() -> Slot {
-        Slot { turn: AtomicU64::new(0), reading: AtomicU64::new(0) }
-    }
-
     fn send(&self, turn: u64, reading: u64) {
         self.reading.store(reading, Ordering::Relaxed);
         self.turn.store(turn, Ordering::Release);
@@ -71,7 +68,7 @@ pub fn skew_between(
     limit: Nanos,
 ) -> Result<Bounds, SkewError> {
     let budget = budget.part(limit);
-    let (forward, backward) = (Slot::new(), Slot::new());
+    let (forward, backward) = (Slot::default(), Slot::default());
     let (upper, lower) = std::thread::scope(|threads| {
         // spawn() would panic if a limit of the user or of the container allows no further thread.
         let thread_b = std::thread::Builder::new().spawn_scoped(threads, || {
@@ -225,7 +222,7 @@ mod tests {
     fn a_message_is_received_in_its_pass() {
         let stop = AtomicBool::new(false);
         let budget = Budget::new(Nanos::from_secs(60.0), &stop);
-        let slot = Slot::new();
+        let slot = Slot::default();
         slot.send(3, 42);
         assert_eq!(slot.receive(3, &budget), Some(42));
         slot.turn.store(CLOSED, Ordering::Release);
@@ -236,7 +233,7 @@ mod tests {
     fn waiting_for_a_message_ends_with_the_budget() {
         let stop = AtomicBool::new(true);
         let budget = Budget::new(Nanos::from_secs(60.0), &stop);
-        let slot = Slot::new();
+        let slot = Slot::default();
         slot.send(3, 42);
         assert_eq!(slot.receive(4, &budget), None);
     }
@@ -245,7 +242,7 @@ mod tests {
     fn a_sender_without_answers_has_no_bounds() {
         let stop = AtomicBool::new(true);
         let budget = Budget::new(Nanos::from_secs(60.0), &stop);
-        let (forward, backward) = (Slot::new(), Slot::new());
+        let (forward, backward) = (Slot::default(), Slot::default());
         let lower = send_and_wait(&System::default(), &forward, &backward, &budget);
         assert_eq!(forward.turn.load(Ordering::Relaxed), 1);
         let upper = receive_and_answer(&System::default(), &backward, &forward, &budget);

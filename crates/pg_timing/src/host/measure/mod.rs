@@ -187,7 +187,7 @@ pub fn summarize(
         _ if never_moved && record.moved() => Some("the clock did not move while its step was measured"),
         _ => None,
     };
-    let enough = record.buffers.len() >= MIN_BUFFERS;
+    let enough = record.buffers.count() >= MIN_BUFFERS;
     let percentiles = Percentiles::of(|share| Some(round(ns(record.differences.quantile(share)?))));
     ClockReport {
         name: name.into(),
@@ -195,7 +195,7 @@ pub fn summarize(
         read_spread_ns: read.filter(|_| enough).map(|[low, _, high]| round((high - low) / 2.0)),
         undisturbed_ns: undisturbed.filter(|_| enough).map(round),
         timed_call_ns: outside
-            .filter(|_| record.timed_calls.len() >= MIN_BUFFERS)
+            .filter(|_| record.timed_calls.count() >= MIN_BUFFERS)
             .and_then(|rate| Some(round(rate.nanos(record.timed_calls.quartiles()?[1]).0)))
             .filter(|ns| *ns > 0.0),
         // For a coarse clock the mean is right only after many steps.
