@@ -2,7 +2,7 @@
 //! the counts since the start.
 
 use crate::host::measure::log2_row;
-use crate::host::watch::{OffsetStep, Sample};
+use crate::host::watch::{OffsetStep, Sample, push};
 use crate::human::{self, duration, seconds, times};
 use crate::report::{
     ClockReport, ClockTotals, Collector, EventKind, Finding, MonitorEvent, MonitorReport, Severity, WatchedClock,
@@ -135,11 +135,8 @@ pub fn add_counts(report: &mut MonitorReport, sample: &Sample, pairs: &[(&str, &
         // The access path comes from the read cost, which a busy sample does not have. The path is the same as before.
         let access_path = clock.access_path.or(known.last.access_path);
         known.last = ClockReport { access_path, ..clock.clone() };
-        if known.history_ns.len() == KEPT_SAMPLES {
-            known.history_ns.pop_front();
-        }
         let is_new = sample.interval.iter().any(|read| read.name == clock.name);
-        known.history_ns.push_back(clock.read_ns.filter(|_| is_new).map(|ns| ns as f32));
+        push(&mut known.history_ns, KEPT_SAMPLES, clock.read_ns.filter(|_| is_new).map(|ns| ns as f32));
     }
     // Prometheus misses the first step if its counter does not begin with 0.
     for (clock, reference) in pairs {
@@ -175,9 +172,7 @@ fn add_clock(totals: &mut ClockTotals, clock: &ClockReport) {
     }
     for bin in &clock.histogram {
         let row = log2_row(bin.le_ns);
-        if totals.histogram.len() <= row {
-            totals.histogram.resize(row + 1, 0);
-        }
+        totals.histogram.resize(totals.histogram.len().max(row + 1), 0);
         totals.histogram[row] += bin.count;
     }
 }
@@ -317,10 +312,7 @@ impl Cost {
             _ => None,
         };
         if self.risen.is_none() {
-            self.samples.push_back(ns);
-        }
-        if self.samples.len() > NOISE_SAMPLES {
-            self.samples.pop_front();
+            push(&mut self.samples, NOISE_SAMPLES, ns);
         }
         event
     }

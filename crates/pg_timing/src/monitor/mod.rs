@@ -21,7 +21,7 @@ mod tests;
 pub use server::ServerFigures;
 
 use crate::host::check::{conclude, judge};
-use crate::host::watch::{Machine, Sample, Watch};
+use crate::host::watch::{Machine, Sample, Watch, push};
 use crate::report::{EventKind, MonitorEvent, MonitorReport};
 use events::{Events, ReadCosts};
 
@@ -31,6 +31,7 @@ const KEPT_EVENTS: usize = 200;
 /// The state of the monitor.
 pub struct Monitor<M> {
     watch: Watch<M>,
+    /// the state after the last sample
     report: MonitorReport,
     read_costs: ReadCosts,
     /// the server of `--server`
@@ -43,18 +44,9 @@ impl<M: Machine> Monitor<M> {
     /// Takes the figures of a server into each sample, if there is one.
     pub fn new(machine: M, interval_s: f64, server: Option<ServerFigures>) -> Monitor<M> {
         let mut watch = Watch::new(machine, interval_s);
-        let started_at = watch.machine().unix_time();
+        let started_at = watch.machine.unix_time();
         let report = MonitorReport { started_at, interval_s, ..MonitorReport::default() };
         Monitor { watch, report, read_costs: ReadCosts::default(), server, overtime_s: 0.0 }
-    }
-
-    pub fn machine(&mut self) -> &mut M {
-        self.watch.machine()
-    }
-
-    /// Returns the state after the last sample.
-    pub fn report(&self) -> &MonitorReport {
-        &self.report
     }
 
     /// Takes a sample, and returns its events. `late_s` is the time by which the sample is late, or for which
@@ -62,7 +54,7 @@ impl<M: Machine> Monitor<M> {
     pub fn sample(&mut self, late_s: f64) -> Vec<MonitorEvent> {
         // A stop during the last sample shows only now.
         let late_s = late_s.max(self.overtime_s);
-        let start_s = self.machine().monotonic_s();
+        let start_s = self.watch.machine.monotonic_s();
         let mut sample = self.watch.sample();
         if sample.clocksource_change.is_some() || sample.restored.is_some() {
             // Another clock source has another cost.
@@ -90,13 +82,13 @@ impl<M: Machine> Monitor<M> {
         events::update_findings(&mut self.report.findings, &mut sample.report.findings, &mut events);
         conclude(&mut sample.report);
         self.store(sample, late_s);
-        self.overtime_s = self.machine().monotonic_s() - start_s - self.watch.take_requested_s();
+        self.overtime_s = self.watch.machine.monotonic_s() - start_s - std::mem::take(&mut self.watch.requested_s);
         self.record(events.list)
     }
 
     /// Returns the event of the monitor's end.
     pub fn stop(&mut self) -> Vec<MonitorEvent> {
-        let mut events = Events { list: Vec::new(), at: self.watch.machine().unix_time() };
+        let mut events = Events { list: Vec::new(), at: self.watch.machine.unix_time() };
         events.add(EventKind::MonitorStopped, "pg_timing monitor stopped");
         self.record(events.list)
     }
@@ -120,10 +112,8 @@ impl<M: Machine> Monitor<M> {
     fn record(&mut self, events: Vec<MonitorEvent>) -> Vec<MonitorEvent> {
         for event in &events {
             *self.report.event_counts.entry(event.event).or_default() += 1;
-            self.report.events.push_back(event.clone());
+            push(&mut self.report.events, KEPT_EVENTS, event.clone());
         }
-        let excess = self.report.events.len().saturating_sub(KEPT_EVENTS);
-        self.report.events.drain(..excess);
         events
     }
 }
@@ -135,24 +125,24 @@ pub fn run<M: Machine>(
     stopped: impl Fn() -> bool,
     mut publish: impl FnMut(&MonitorReport, &[MonitorEvent]),
 ) {
-    let is_last = |monitor: &Monitor<M>| samples.is_some_and(|samples| monitor.report().samples >= samples);
-    let interval_s = monitor.report().interval_s;
-    let mut due_s = monitor.machine().monotonic_s();
+    let is_last = |monitor: &Monitor<M>| samples.is_some_and(|samples| monitor.report.samples >= samples);
+    let interval_s = monitor.report.interval_s;
+    let mut due_s = monitor.watch.machine.monotonic_s();
     let mut late_s = 0.0;
     while !stopped() && !is_last(monitor) {
         let events = monitor.sample(late_s);
-        let sampled_s = monitor.machine().monotonic_s();
-        publish(monitor.report(), &events);
-        let now_s = monitor.machine().monotonic_s();
+        let sampled_s = monitor.watch.machine.monotonic_s();
+        publish(&monitor.report, &events);
+        let now_s = monitor.watch.machine.monotonic_s();
         // Samples that are missed are not taken later.
         due_s += interval_s * ((now_s - due_s) / interval_s).floor().max(0.0) + interval_s;
         if !is_last(monitor) {
-            let stopped_s = monitor.machine().sleep(due_s - now_s);
+            let stopped_s = monitor.watch.machine.sleep(due_s - now_s);
             // A stop that ends before the next sample is due does not delay that sample.
             // The same applies to a stop while the outputs were written.
-            late_s = stopped_s.max(now_s - sampled_s).max(monitor.machine().monotonic_s() - due_s);
+            late_s = stopped_s.max(now_s - sampled_s).max(monitor.watch.machine.monotonic_s() - due_s);
         }
     }
     let events = monitor.stop();
-    publish(monitor.report(), &events);
+    publish(&monitor.report, &events);
 }

@@ -57,7 +57,7 @@ impl CounterWatch {
                 }
             }
         }
-        readings::push(&mut self.faults, fault);
+        readings::push(&mut self.faults, readings::LENGTH, fault);
         // After a step the rate is the old one. Two samples within a second would give it with a larger error.
         if !is_step {
             meter.keep_last(readings::LENGTH);

@@ -7,6 +7,7 @@ mod readings;
 pub mod tests;
 
 pub use machine::{LiveMachine, Machine, STOP_CHECK, State};
+pub use readings::push;
 
 use crate::host::survey::clocks::Instruments;
 use crate::report::*;
@@ -60,7 +61,7 @@ const FACTS_EVERY: u64 = 240;
 
 /// The state that one sample needs from the previous ones.
 pub struct Watch<M> {
-    machine: M,
+    pub machine: M,
     interval_s: f64,
     instruments: Instruments,
     /// facts of the host; changes add to them
@@ -77,7 +78,7 @@ pub struct Watch<M> {
     judged: Option<bool>,
     log_readable: bool,
     /// duration of the pauses between two readings in one sample
-    requested_s: f64,
+    pub requested_s: f64,
 }
 
 impl<M: Machine> Watch<M> {
@@ -102,19 +103,10 @@ impl<M: Machine> Watch<M> {
         }
     }
 
-    pub fn machine(&mut self) -> &mut M {
-        &mut self.machine
-    }
-
     /// Returns the names of the clocks that are compared, each with its reference.
     pub fn pairs(&self) -> Vec<(&'static str, &'static str)> {
         let counter = self.instruments.counter.is_ok().then_some((COUNTER, REFERENCE_NAME));
         self.instruments.offsets.iter().map(|offset| (offset.clock, offset.reference)).chain(counter).collect()
-    }
-
-    /// Returns the duration of the pauses that samples made since the last call.
-    pub fn take_requested_s(&mut self) -> f64 {
-        std::mem::take(&mut self.requested_s)
     }
 
     /// Takes a sample. It lasts some milliseconds.

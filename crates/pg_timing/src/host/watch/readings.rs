@@ -94,7 +94,7 @@ impl Window {
         let now = clocksource.current.known().cloned();
         // An unreadable file is no change.
         let before = self.clocksources.iter().rev().flatten().next().cloned();
-        push(&mut self.clocksources, now.clone());
+        push(&mut self.clocksources, LENGTH, now.clone());
         before.zip(now).filter(|(before, now)| before != now)
     }
 
@@ -107,7 +107,7 @@ impl Window {
 
     /// Adds a reading of all clocks.
     pub fn add_reading(&mut self, figures: &[ClockReport], activity: Activity) {
-        push(&mut self.readings, (figures.to_vec(), activity));
+        push(&mut self.readings, LENGTH, (figures.to_vec(), activity));
     }
 
     /// Returns the figures of the last reading, with the number of reads, the backward steps and the lost time of the window.
@@ -167,9 +167,9 @@ fn measured_ns<'a>(clocks: impl Iterator<Item = &'a ClockReport>) -> f64 {
     clocks.filter_map(ClockReport::measured_ns).sum()
 }
 
-/// Adds a value to those of the last intervals.
-pub fn push<T>(queue: &mut VecDeque<T>, value: T) {
-    if queue.len() == LENGTH {
+/// Adds a value to a queue. If the queue has `most` values, the oldest one is dropped.
+pub fn push<T>(queue: &mut VecDeque<T>, most: usize, value: T) {
+    if queue.len() == most {
         queue.pop_front();
     }
     queue.push_back(value);

@@ -39,7 +39,7 @@ fn watch_with_server(
             act(report.samples, &hardware);
         },
     );
-    (seen, monitor.report().clone())
+    (seen, monitor.report.clone())
 }
 
 fn name(sample: u64, event: &MonitorEvent) -> String {

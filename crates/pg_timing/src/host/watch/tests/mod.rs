@@ -18,13 +18,13 @@ fn the_duration_of_drift_covers_all_pairs_and_no_pause() {
     let mut watch = Watch::new(SyntheticMachine::default(), 15.0);
     watch.read_briefly();
     // A read takes 1 ms, so that reading is the only part that takes time.
-    watch.machine().hardware.cost_ns.set(1e6);
+    watch.machine.hardware.cost_ns.set(1e6);
     let drift_s = |watch: &mut Watch<SyntheticMachine>| {
-        let before_s = watch.take_requested_s();
+        let before_s = std::mem::take(&mut watch.requested_s);
         assert_eq!(before_s, 0.0);
         let sample = watch.sample();
         let drift = sample.collectors.iter().find(|collector| collector.name == "drift").unwrap();
-        (drift.seconds, watch.take_requested_s())
+        (drift.seconds, std::mem::take(&mut watch.requested_s))
     };
     let (_, paused_s) = drift_s(&mut watch);
     assert_eq!(paused_s, 2.0, "the first rate needs two pauses");
