@@ -31,7 +31,8 @@ pub struct Lines {
     written: usize,
     /// lines that were dropped, because too many had to wait
     dropped: u64,
-    error: Option<Error>,
+    /// why the last write failed
+    pub error: Option<Error>,
 }
 
 impl Lines {
@@ -77,11 +78,6 @@ impl Lines {
                 Err(error) => return self.error = Some(error),
             }
         }
-    }
-
-    /// Returns why the last write failed.
-    pub fn error(&self) -> Option<&Error> {
-        self.error.as_ref()
     }
 
     /// Returns the number of lines that are not written.
@@ -192,7 +188,7 @@ mod tests {
     fn a_full_device_is_an_error() {
         let mut lines = lines_to(File::options().write(true).open("/dev/full").unwrap());
         lines.append([numbered(1), numbered(2)]);
-        assert!(lines.error().is_some());
+        assert!(lines.error.is_some());
         let (unwritten, error) = lines.finish("it").unwrap();
         assert_eq!((unwritten, error.what.as_str()), (2, "could not write to it: No space left on device"));
     }
@@ -207,7 +203,7 @@ mod tests {
             let mut file = path.reopen().unwrap();
             let mut lines = lines_to(file.try_clone().unwrap());
             lines.append((0..6).map(numbered));
-            assert_eq!(lines.error().unwrap().what, "could not write to it: File too large");
+            assert_eq!(lines.error.as_ref().unwrap().what, "could not write to it: File too large");
             assert_eq!(text().len(), 500);
             // Room for the rest: both descriptors have one position.
             file.set_len(0).unwrap();
@@ -315,7 +311,7 @@ mod tests {
                 let written = summaries(&path("events"));
                 assert!((1..10).contains(&written.len()), "{written:?}");
                 all.extend(written);
-                let Some(error) = lines.error() else { break };
+                let Some(error) = &lines.error else { break };
                 let expected = format!("could not write \"{}\": File too large", path("events").display());
                 assert_eq!(error.what, expected);
                 std::fs::rename(path("events"), path(&format!("events.{nth}"))).unwrap();

@@ -9,7 +9,7 @@ use crate::guardian::without_signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Result, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -101,8 +101,7 @@ fn listen(text: &str) -> std::result::Result<(TcpListener, SocketAddr), Error> {
         _ => text.into(),
     };
     let bind = || {
-        let addresses: Vec<SocketAddr> = full.to_socket_addrs()?.collect();
-        let listener = TcpListener::bind(&addresses[..])?;
+        let listener = TcpListener::bind(&full)?;
         // SAFETY: the descriptor is open.
         if unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) } != 0 {
             return Err(std::io::Error::last_os_error());

@@ -66,7 +66,7 @@ impl Outputs {
         let append = |lines: &mut Option<Lines>, line: fn(&MonitorEvent) -> String| {
             let lines = lines.as_mut()?;
             lines.append(events.iter().map(line));
-            lines.error().map(|error| error.what.clone())
+            lines.error.as_ref().map(|error| error.what.clone())
         };
         report.http_requests = self.endpoint.as_ref().map(Endpoint::requests).unwrap_or_default();
         let page = openmetrics::text(&report);
