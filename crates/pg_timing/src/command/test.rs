@@ -38,8 +38,7 @@ pub fn run(arguments: TestArguments) -> anyhow::Result<u8> {
 pub(super) fn is_done(outcome: Ended, name: &str) -> bool {
     let text = match outcome {
         Ended::Done => return true,
-        Ended::Warning(text) => text.unwrap_or_default(),
-        Ended::Warp(text) => text,
+        Ended::Failed(text) => text,
         // stdout alone looks like the output of a complete run.
         Ended::Interrupted => format!("{name}interrupted: the output shows what was measured until then\n"),
     };

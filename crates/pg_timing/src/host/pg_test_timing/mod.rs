@@ -49,14 +49,13 @@ impl Unit {
     }
 }
 
-/// The end of a test. The texts are for stderr.
+/// The end of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ended {
     Done,
-    /// The rate in use differs too much from the calibrated one. The text is missing if stdout has it.
-    Warning(Option<String>),
-    /// a clock went back, which ends the test
-    Warp(String),
+    /// A clock went back, which ends the test, or the rate in use differs too much from the calibrated one. The text is for
+    /// stderr. It is empty if stdout has it
+    Failed(String),
     /// Ctrl-C; the results until then have been printed
     Interrupted,
 }
@@ -93,7 +92,7 @@ pub fn run(options: &Options, stop: &AtomicBool, out: Print) -> anyhow::Result<E
             })?;
         }
         match writer::time(clock, rate, unit, &Budget::new(Nanos::from_secs(f64::from(duration_s)), stop)) {
-            Err(message) => ended = Some(Ended::Warp(message)),
+            Err(message) => ended = Some(Ended::Failed(message)),
             Ok(mut timed) => {
                 match format {
                     Format::Nineteen => out(&writer::nineteen(&timed, cutoff))?,
@@ -126,6 +125,6 @@ pub fn run(options: &Options, stop: &AtomicBool, out: Print) -> anyhow::Result<E
         };
         out(&crate::json::json(&report))?;
     }
-    let warning = || tsc.warning().map(|warning| Ended::Warning((!printed).then_some(warning)));
+    let warning = || tsc.warning().map(|warning| Ended::Failed(if printed { String::new() } else { warning }));
     Ok(ended.or_else(warning).unwrap_or(Ended::Done))
 }
