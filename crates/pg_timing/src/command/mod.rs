@@ -42,12 +42,8 @@ fn is_utf8_locale(name: &str) -> bool {
 /// Returns what a result on stdout is for.
 fn output() -> Output {
     let stdout = std::io::stdout();
-    match stdout.is_terminal() {
-        true => {
-            Output::terminal(rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| size.ws_col.into()), is_utf8())
-        }
-        false => Output::PIPE,
-    }
+    let columns = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| size.ws_col.into());
+    if stdout.is_terminal() { Output::terminal(columns, is_utf8()) } else { Output::PIPE }
 }
 
 /// Returns a command with `--details` and with the paths that were given, as a shell reads it.

@@ -269,14 +269,8 @@ pub fn start_guardian(setting: &dyn Setting, old: &str, new: &str, trial: Nanos)
 /// Waits until the program has ended, or for the limit. Returns whether the program has dismissed the guardian.
 fn is_dismissed(mut socket: UnixStream, limit: Duration) -> bool {
     _ = socket.set_read_timeout(Some(limit));
-    loop {
-        match socket.read(&mut [0; 16]) {
-            Ok(bytes) => return bytes > 0,
-            // SIGCONT after SIGSTOP interrupts the call, although all signals are blocked.
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return false,
-        }
-    }
+    // SIGCONT after SIGSTOP interrupts a read, although all signals are blocked. `read_exact` then reads again.
+    socket.read_exact(&mut [0]).is_ok()
 }
 
 /// The longest single wait in ms. A signal that arrives just before it starts goes unnoticed for this long.

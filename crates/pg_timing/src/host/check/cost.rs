@@ -126,18 +126,14 @@ pub fn clock_syscall(report: &Report) -> Judged {
 /// speed by up to a factor of 2. So a smaller difference can be chance.
 const NOISE_FACTOR: f64 = 2.0;
 
-/// `tsc-slow`: does PostgreSQL 19 read the TSC although the system clock is cheaper?
-pub fn tsc_slow(report: &Report) -> Judged {
-    tsc_cost(report, report.tsc.used_by_default)
-}
-
 /// Returns the finding `tsc-slow` of a server that reads the TSC or not.
 pub fn tsc_slow_if(report: &Report, used: Option<bool>) -> Finding {
-    finding(finding_id::TSC_SLOW, tsc_cost(report, used))
+    finding(finding_id::TSC_SLOW, tsc_slow(report, used))
 }
 
-/// Decides from the figures of both clocks, and from whether PostgreSQL 19 reads the TSC by default.
-fn tsc_cost(report: &Report, used_by_default: Option<bool>) -> Judged {
+/// `tsc-slow`: does PostgreSQL 19 read the TSC although the system clock is cheaper? `used_by_default`: whether it reads the TSC
+/// by default.
+pub fn tsc_slow(report: &Report, used_by_default: Option<bool>) -> Judged {
     if !used_by_default.ok_or("not determined whether PostgreSQL 19 uses the TSC")? {
         return ok("PostgreSQL 19 does not use the TSC by default on this host");
     }

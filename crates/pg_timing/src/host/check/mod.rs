@@ -39,7 +39,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     (id::CPU_SKEW, values::cpu_skew),
     (id::TSC_UNCHECKED, counter::tsc_unchecked),
     (id::TSC_AUTO_DEMOTED, counter::tsc_auto_demoted),
-    (id::TSC_SLOW, cost::tsc_slow),
+    (id::TSC_SLOW, |report| cost::tsc_slow(report, report.tsc.used_by_default)),
     (id::DRIFT, drift::drift),
     (id::WALL_CLOCK, drift::wall_clock),
     (id::CLOCK_GAPS, interruptions::clock_gaps),

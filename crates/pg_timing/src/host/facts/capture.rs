@@ -73,7 +73,7 @@ impl Target {
 
     /// Writes the tree. If that fails, nothing of it remains. Only its owner can change the directory, even if its
     /// path leads elsewhere by then.
-    fn write(&self, files: &[(String, String)]) -> std::result::Result<(), error::Error> {
+    pub fn write(&self, files: &[(String, String)]) -> std::result::Result<(), error::Error> {
         let write = |(path, text): &(String, String)| {
             let path = path.trim_start_matches('/');
             for (end, _) in path.match_indices('/') {
@@ -146,13 +146,9 @@ const COPIED: &str = "/proc/sys/kernel/osrelease /proc/uptime /sys/devices/syste
 const CPUINFO: &str = "processor,vendor_id,cpu family,model,model name,stepping,flags,bogomips,BogoMIPS,Features,CPU implementer,\
     CPU architecture,CPU variant,CPU part,CPU revision";
 
-/// Writes the facts of this machine, the lines about clocks in its kernel log, and the figures.
-pub fn write(host: &Host, log: &KernelLog, report: &Report, target: &Target) -> anyhow::Result<()> {
-    Ok(target.write(&files(host, log, report)?)?)
-}
-
-/// Returns the files of the tree: absolute path on the machine, and contents.
-fn files(host: &Host, log: &KernelLog, report: &Report) -> anyhow::Result<Vec<(String, String)>> {
+/// Returns the files of a new tree: absolute path on the machine, and contents. They contain the facts of this machine, the lines
+/// about clocks in its kernel log, and the figures.
+pub fn files(host: &Host, log: &KernelLog, report: &Report) -> anyhow::Result<Vec<(String, String)>> {
     let json = |value: serde_json::Result<String>| Ok::<_, anyhow::Error>(value.context("JSON")? + "\n");
     let log = log.entries.known().map(KernelClockLog::lines_about_clocks).filter(|lines| !lines.is_empty());
     let is_azure = host.read_line(ASSET_TAG) == Fact::Known(AZURE_TAG.into());

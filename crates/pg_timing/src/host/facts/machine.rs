@@ -3,7 +3,7 @@
 use super::*;
 use crate::host::measure;
 use serde_json::{Value, json};
-use timing_clock::{Architecture, Clock, Features, SystemSyscall};
+use timing_clock::{Architecture, Clock, Features, Posix, SystemSyscall};
 
 impl Host {
     /// Returns all facts about the host.
@@ -272,13 +272,11 @@ fn hypervisor_name(signature: &str) -> &str {
     }
 }
 
-/// The microseconds between two ticks of the clock that user space sees (USER_HZ is 100).
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const TICK_US: f64 = 10_000.0;
-
 /// Returns the whole correction. `freq` is in units of 2^-16 ppm and at most 500 ppm; for more, chrony changes the tick.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn frequency_ppm(freq: f64, tick: f64) -> f64 {
+    /// The microseconds between two ticks of the clock that user space sees (USER_HZ is 100).
+    const TICK_US: f64 = 10_000.0;
     let ppm = freq / 65_536.0 + (tick - TICK_US) / TICK_US * 1e6;
     (ppm * 1000.0).round() / 1000.0
 }
@@ -350,9 +348,7 @@ fn throttled_ms(host: &Host) -> Option<f64> {
 
 /// Returns the CPU time and the memory of this process. `running_s` is the time since its start.
 pub fn own_use(host: &Host, running_s: f64) -> OwnUse {
-    let usage = usage();
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    let cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+    let cpu_s = Posix::<{ libc::CLOCK_PROCESS_CPUTIME_ID }>.read() as f64 / 1e9;
     OwnUse { cpu_s, cpu_share: if running_s > 0.0 { cpu_s / running_s } else { 0.0 }, memory_bytes: memory(host) }
 }
 
