@@ -3,7 +3,6 @@
 //! The serde names are the JSON contract. The JSON Schemas in docs/ are generated from these types.
 
 mod call_cost;
-mod check;
 mod clock;
 mod clocksource;
 pub mod compare;
@@ -22,7 +21,6 @@ pub mod thresholds;
 
 pub use crate::statistics::Range;
 pub use call_cost::*;
-pub use check::*;
 pub use clock::*;
 pub use clocksource::*;
 pub use explain::*;
