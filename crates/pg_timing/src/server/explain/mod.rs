@@ -55,7 +55,7 @@ pub fn explain(
     let mut one_more = |sql: String| {
         // The plan that is printed needs one more run, also after Ctrl-C. It has the same time limit. A later Ctrl-C cancels it.
         if session.connection.is_stopped() {
-            session.connection.ignore_stop();
+            session.connection.ignores_stop = true;
         }
         session.explain(&sql, &[])
     };
