@@ -13,7 +13,6 @@ pub mod finding_id;
 mod host;
 mod monitor;
 mod server;
-mod statements;
 mod test;
 #[cfg(test)]
 mod tests;
@@ -28,7 +27,6 @@ pub use finding::*;
 pub use host::*;
 pub use monitor::*;
 pub use server::*;
-pub use statements::*;
 pub use test::*;
 
 use serde::{Deserialize, Serialize};
@@ -90,14 +88,4 @@ impl<T, E: std::fmt::Display> From<Result<T, E>> for Fact<T> {
     fn from(result: Result<T, E>) -> Fact<T> {
         result.map_or_else(|why| Fact::unavailable(why.to_string()), Fact::Known)
     }
-}
-
-/// Names of the modes in which a statement is run: [`RunSample::mode`].
-pub mod run_mode {
-    /// Without EXPLAIN.
-    pub const BASELINE: &str = "baseline";
-    /// EXPLAIN ANALYZE, TIMING OFF.
-    pub const ROWS_ONLY: &str = "rows_only";
-    /// EXPLAIN ANALYZE as people type it.
-    pub const REPORTED: &str = "reported";
 }
