@@ -50,8 +50,6 @@ pub type Found = Result<Explained, Unusable>;
 pub struct Plan {
     /// in the order of the printed tree, the root first
     pub nodes: Vec<PlanNode>,
-    /// structure of the tree without figures, to compare runs
-    pub shape: String,
     pub execution_ms: f64,
     pub planning_ms: Option<f64>,
     /// timed calls that belong to no node
@@ -67,7 +65,6 @@ impl Plan {
     /// Returns the plan with EXPLAIN's tree as a flat list. The caller has checked its execution time.
     pub fn new(explained: Explained) -> Plan {
         Plan {
-            shape: explained.root.shape(),
             execution_ms: explained.execution_ms.unwrap_or_default(),
             planning_ms: explained.planning_ms,
             other_calls: explained.other_calls(),

@@ -4,7 +4,7 @@
 //! the baseline runs of its round, and decides when the rounds are enough.
 
 use super::script::explain_analyze;
-use super::session::{Baseline, RunSession, parse_executed};
+use super::session::{Baseline, RunSession, executed, parse};
 use super::subject::Subject;
 use crate::error::Error;
 use crate::human::duration;
@@ -216,8 +216,9 @@ pub fn round(session: &mut RunSession, subject: &Subject, known: &Runs, modes: &
 pub fn run(session: &mut RunSession, subject: &Subject, mode: &RunMode, round: &mut Runs) -> Result<f64, Error> {
     let ms = if let Some(options) = mode.options {
         let json = session.explain(&explain_analyze(options, &subject.explained), &mode.settings)?;
-        let plan = parse_executed(&json, mode.fast_timing.unwrap_or(session.has_fast_timing))?;
-        subject.check_shape(&plan.shape)?;
+        let explained = parse(&json)?;
+        subject.check_shape(&explained.root)?;
+        let plan = executed(explained, mode.fast_timing.unwrap_or(session.has_fast_timing))?;
         let ms = plan.execution_ms;
         round.reported.extend((mode.name == REPORTED).then_some(plan));
         ms
@@ -236,6 +237,7 @@ pub fn run(session: &mut RunSession, subject: &Subject, mode: &RunMode, round: &
 mod tests {
     use super::super::proptests::runs_with_times;
     use super::*;
+    use crate::plan::Node;
     use crate::plan::tests::plan_of_json;
 
     fn plan(kind: &str, ms: f64) -> Plan {
@@ -271,10 +273,10 @@ mod tests {
 
     #[test]
     fn a_plan_of_another_shape_is_refused() {
-        let [shape, other] = ["Seq Scan", "Index Scan"].map(|kind| plan(kind, 7.0).shape);
-        let subject = Subject { shape: shape.clone(), ..Subject::default() };
-        assert_eq!(subject.check_shape(&shape), Ok(()));
-        assert_eq!(subject.check_shape(&other).unwrap_err().what, "the plan changes from run to run");
+        let node = |name: &str| Node { name: name.into(), ..Node::default() };
+        let subject = Subject { shape: node("Seq Scan").shape(), ..Subject::default() };
+        assert_eq!(subject.check_shape(&node("Seq Scan")), Ok(()));
+        assert_eq!(subject.check_shape(&node("Index Scan")).unwrap_err().what, "the plan changes from run to run");
     }
 
     /// The help text and the guide show how often a statement runs: in the fewest rounds, and in the most rounds,

@@ -242,7 +242,7 @@ impl<'a> RunSession<'a> {
     pub fn bare_call_ms(&mut self, round_trip_ms: f64, options: &str) -> Result<f64, Error> {
         let baseline_ms = self.run_own(&format!("EXECUTE {MARK} {BARE_CALLS}"))?.0 - round_trip_ms;
         let (_, rows) = self.run_own(&explain_analyze(options, &own_sql::count_rows(BARE_CALL_ROWS)))?;
-        let timed_ms = parse_executed(&rows.lines(), self.has_fast_timing)?.execution_ms;
+        let timed_ms = executed(parse(&rows.lines())?, self.has_fast_timing)?.execution_ms;
         Ok((timed_ms - baseline_ms) / f64::from(BARE_CALL_ROWS))
     }
 
@@ -285,7 +285,7 @@ const SUPPORTED_STATEMENTS: &str = "give one statement that has a plan: SELECT, 
      EXECUTE, CREATE TABLE AS; without EXPLAIN, and without commands and variables of psql";
 
 /// Parses EXPLAIN's JSON. It is a list with one entry for each statement that rules make of the original.
-fn parse(json: &str) -> Result<Explained, Error> {
+pub fn parse(json: &str) -> Result<Explained, Error> {
     if serde_json::from_str::<Vec<String>>(json).is_ok_and(|plans| !plans.is_empty()) {
         let what =
             "the statement has no plan: it is a utility statement, or the relation that it creates exists already";
@@ -307,11 +307,10 @@ fn parse_planning_ms(json: &str) -> Result<f64, Error> {
     ms.ok_or_else(|| not_understood("it has no Planning Time"))
 }
 
-/// Parses the JSON of EXPLAIN ANALYZE and returns the executed plan.
+/// Returns an executed plan, from the JSON of EXPLAIN ANALYZE.
 ///
 /// pg_fast_timing may estimate the times. Servers before 18 do not show this in the plan, so the caller says it.
-pub fn parse_executed(json: &str, fast_timing: bool) -> Result<Plan, Error> {
-    let explained = parse(json)?;
+pub fn executed(explained: Explained, fast_timing: bool) -> Result<Plan, Error> {
     explained.execution_ms.ok_or_else(|| not_understood("it has no Execution Time"))?;
     let mut plan = Plan::new(explained);
     plan.uses_fast_timing |= fast_timing;
@@ -347,6 +346,10 @@ mod tests {
     use super::*;
 
     const PLAN: &str = r#"{"Plan": {"Node Type": "Result"}}"#;
+
+    fn parse_executed(json: &str, fast_timing: bool) -> Result<Plan, Error> {
+        executed(parse(json)?, fast_timing)
+    }
 
     #[test]
     fn exactly_one_plan_is_accepted() {

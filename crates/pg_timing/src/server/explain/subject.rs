@@ -9,7 +9,7 @@ use super::NOT_ROLLED_BACK;
 use super::script::Script;
 use super::session::{CUSTOM, RunSession, Whose};
 use crate::error::{Error, require};
-use crate::plan::Explained;
+use crate::plan::{Explained, Node};
 use crate::server::own_sql::MARK;
 
 /// The statement of a measurement. Its parts exist on the server after [`Subject::prepare`].
@@ -30,15 +30,15 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Returns an error if a plan with this shape is another one.
-    pub fn check_shape(&self, shape: &str) -> Result<(), Error> {
+    /// Returns an error if this is the root of another plan.
+    pub fn check_shape(&self, root: &Node) -> Result<(), Error> {
         let hint = "only runs of the same plan can be compared: run ANALYZE on the tables, or wait for autovacuum";
-        require(shape == self.shape, "the plan changes from run to run", hint)
+        require(root.shape() == self.shape, "the plan changes from run to run", hint)
     }
 
     /// Returns an error if the server has another plan now.
     pub fn check_plan(&self, session: &mut RunSession) -> Result<(), Error> {
-        self.check_shape(&session.plan_of(&self.explained)?.root.shape())
+        self.check_shape(&session.plan_of(&self.explained)?.root)
     }
 
     /// Prepares the statement and its baseline, with names that end with `suffix`. Runs neither.
