@@ -13,7 +13,8 @@ pub fn list(list: &ClocksourceList) -> Document {
     };
     let rows = list.rows.iter().map(|row| self::row(row, list.measured.as_ref()));
     let facts = Facts::new(0, list.rows.iter().map(what));
-    let mut blocks = vec![table(["clock source", "state", "one read"], rows), Block::Facts(facts)];
+    let heads = ["clock source", "state", "one read"].map(Column::left);
+    let mut blocks = vec![Block::Table(Table::new("", heads, rows)), Block::Facts(facts)];
     if list.live && list.is_best() {
         blocks.push(Block::Text("The current clock source is the best of these. Nothing to do.".into()));
     } else if let (true, Some(candidate)) = (list.live, list.candidate()) {
@@ -21,10 +22,6 @@ pub fn list(list: &ClocksourceList) -> Document {
         blocks.push(Block::Command(format!("pg_timing clocksource use {}", candidate.name)));
     }
     Document::default().with(blocks)
-}
-
-fn table<const COLUMNS: usize>(heads: [&str; COLUMNS], rows: impl Iterator<Item = Row>) -> Block {
-    Block::Table(Table::new("", heads.map(Column::left), rows))
 }
 
 /// Returns a state in the table, and what follows from it.
@@ -66,7 +63,8 @@ pub fn comparison(old: (&str, &ClockReport), new: (&str, &ClockReport)) -> Docum
         }
     };
     let rows = [("before", old), ("now", new)].into_iter().map(row);
-    let mut blocks = vec![table(["", "clock source", "one read", "step", "access"], rows)];
+    let heads = ["", "clock source", "one read", "step", "access"].map(Column::left);
+    let mut blocks = vec![Block::Table(Table::new("", heads, rows))];
     let overhead = |(_, clock): (&str, &ClockReport)| clock.overhead_per_node_ns().map(duration);
     blocks.extend(overhead(old).zip(overhead(new)).map(|(before, after)| {
         Block::Text(match is_same(old.1, new.1) {

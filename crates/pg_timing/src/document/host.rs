@@ -27,7 +27,8 @@ pub fn document(report: &Report, details: Option<&str>) -> Document {
     };
     let alarms: Vec<Block> = alarms.into_iter().map(alarm).collect();
     let verdict = verdict(report, is_brief);
-    let stopped = interrupted(report).map(Block::Text);
+    let stopped = || format!("Stopped after {:.1} s. The figures are from this time.", report.measured_seconds);
+    let stopped = report.interrupted.then(stopped).map(Block::Text);
     let mut first = vec![Block::Text(measured(report)), verdict.clone()];
     first.extend(stopped.clone());
     first.push(Block::Part("Findings", alarms.clone()));
@@ -36,7 +37,9 @@ pub fn document(report: &Report, details: Option<&str>) -> Document {
     counter.extend(skew_table(&report.cpus.skew).map(|table| Block::Page(vec![Block::Table(table)])));
     blocks.push(Block::Part("Counter and CPUs", counter));
     blocks.extend(kernel_log(report, is_brief));
-    let unknown: Vec<&str> = not_determined(report).map(|finding| finding.id.as_str()).collect();
+    // An output of pg_test_timing has too little for most checks.
+    let is_unknown = |f: &&Finding| f.severity == Severity::Unknown && report.origin != Origin::PgTestTiming;
+    let unknown: Vec<&str> = report.findings.iter().filter(is_unknown).map(|finding| finding.id.as_str()).collect();
     let unknown = (!unknown.is_empty()).then(|| ("not determined:", unknown.join(", ")));
     // The verdict is the last block on the screen, where the shell's prompt is.
     let unknown = Block::Facts(Facts::new(0, unknown).dim());
@@ -94,11 +97,6 @@ fn verdict(report: &Report, is_brief: bool) -> Block {
     Block::from(&verdict)
 }
 
-fn interrupted(report: &Report) -> Option<String> {
-    let stopped = || format!("Stopped after {:.1} s. The figures are from this time.", report.measured_seconds);
-    report.interrupted.then(stopped)
-}
-
 /// Returns when and for how long this was measured.
 fn measured(report: &Report) -> String {
     let seconds = report.measured_seconds;
@@ -137,12 +135,6 @@ fn brief(mut finding: Finding) -> Finding {
     finding.evidence.truncate(1);
     finding.fix.iter_mut().for_each(|fix| fix.risk = None);
     finding
-}
-
-/// Returns the checks that were not possible. An output of pg_test_timing has too little for most of them.
-fn not_determined(report: &Report) -> impl Iterator<Item = &Finding> {
-    let unknown = report.findings.iter().filter(|finding| finding.severity == Severity::Unknown);
-    unknown.filter(|_| report.origin != Origin::PgTestTiming)
 }
 
 /// Returns the table of all checks, with the reasons why some were not possible.

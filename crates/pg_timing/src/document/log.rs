@@ -89,8 +89,7 @@ fn title(statement: &LoggedStatement) -> String {
         (None, Some(id)) => format!("(query {id})"),
         (None, None) => "(other statements, or plans without a statement)".into(),
     };
-    let nested_runs = statement.total.nested_runs;
-    if nested_runs == 0 { text } else { format!("(nested) {text}") }
+    if statement.total.nested_runs == 0 { text } else { format!("(nested) {text}") }
 }
 
 /// Returns the facts below the table. `shown` statements are in it.

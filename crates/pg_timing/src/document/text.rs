@@ -66,17 +66,15 @@ pub fn text(document: &Document, output: Output) -> String {
 
 /// Returns the blocks that the screen shows, one after the other.
 fn on_screen(blocks: &[Block]) -> Vec<&Block> {
-    fn shown(block: &Block) -> Vec<&Block> {
-        match block {
-            Block::Part(_, blocks) | Block::Screen(blocks) => on_screen(blocks),
-            Block::Page(_) | Block::Folded(..) | Block::Code(_) | Block::Beside(_) => Vec::new(),
-            Block::Shares(_) | Block::Histograms(_) => Vec::new(),
-            Block::Facts(facts) if facts.facts.is_empty() => Vec::new(),
-            Block::Details(line) if line.is_empty() => Vec::new(),
-            block => vec![block],
-        }
-    }
-    blocks.iter().flat_map(shown).collect()
+    let shown = blocks.iter().flat_map(|block| match block {
+        Block::Part(_, blocks) | Block::Screen(blocks) => on_screen(blocks),
+        Block::Page(_) | Block::Folded(..) | Block::Code(_) | Block::Beside(_) => Vec::new(),
+        Block::Shares(_) | Block::Histograms(_) => Vec::new(),
+        Block::Facts(facts) if facts.facts.is_empty() => Vec::new(),
+        Block::Details(line) if line.is_empty() => Vec::new(),
+        block => vec![block],
+    });
+    shown.collect()
 }
 
 struct Screen {

@@ -306,10 +306,11 @@ pub fn split_tab(line: &str) -> Option<(&str, &str)> {
     Some((&line[..at], &line[at + length..]))
 }
 
-/// Adds what the lines of one sender have in common before the server's text to `key`: the host, the process and syslog's
-/// number of the message, but no times. Returns syslog's number of the part of the message.
-pub fn push_sender(key: &mut String, before: &str) -> Option<u32> {
-    let mut number = None;
+/// Returns the sender of a line: who sent the value that contains it, and what the lines of one sender have in common before the
+/// server's text. That is the host, the process and syslog's number of the message, but no times. Also returns syslog's number of
+/// the part of the message.
+pub fn sender(of_value: &str, before: &str) -> (String, Option<u32>) {
+    let (mut key, mut number) = (of_value.to_string(), None);
     for token in before.split_whitespace() {
         // `[7-2]`, or `[2]` without syslog_sequence_numbers.
         let numbers = token.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or_default();
@@ -325,7 +326,7 @@ pub fn push_sender(key: &mut String, before: &str) -> Option<u32> {
         }
         key.push(' ');
     }
-    number
+    (key, number)
 }
 
 /// Returns whether a word before a line is a time, a day, or a field that numbers the lines.
@@ -339,7 +340,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns the name of the host in what [`push_sender`] has written: the first name that another word follows.
+/// Returns the name of the host in what [`sender`] returns: the first name that another word follows.
 pub fn host_of(sender: &str) -> Option<&str> {
     let mut words = sender.split(' ').filter(|word| !word.is_empty()).peekable();
     while let Some(word) = words.next() {
@@ -412,11 +413,7 @@ mod tests {
             ("<134>Nov 25 01:54:25 pg.main[7]: [2] ", "<134>Nov 25 01:54:26 pg.main[7]: [3] ", None),
             ("db-1  | ", "db-1  | ", Some("db-1")),
         ] {
-            let key = |before: &str| {
-                let mut key = String::new();
-                push_sender(&mut key, before);
-                key
-            };
+            let key = |before: &str| sender("", before).0;
             assert_eq!((key(line), host_of(&key(line))), (key(other), host), "{line}");
             assert_eq!(split_tab(&format!("{line}\tResult")), Some((line, "Result")));
             assert_eq!(split_tab(&format!("{line}#011Result")), Some((line, "Result")));

@@ -2,7 +2,7 @@
 //! that begin with a tab, or any string value in JSON or in a CSV record that begins with `duration: N ms  plan:`. What a
 //! message quotes of a client never is one. docs/logs.md has the rule.
 
-use super::entry::{CONTEXT, NOTICES, Record, SEVERITIES, announced_ms, push_sender, record, split_tab};
+use super::entry::{CONTEXT, NOTICES, Record, SEVERITIES, announced_ms, record, sender, split_tab};
 use super::entry::{Entry, Format, MAX_BYTES, Message, Open, Outside, State};
 use super::input::{Line, Place};
 use super::values::{self, Csv, Value};
@@ -318,9 +318,8 @@ impl Messages {
         let Some(ms) = ms else { return };
         let (text, has_context) = without_tabs(rest);
         let is_nested = origin.is_nested || has_context;
-        let message = Message { ms, has_end: true, is_nested, query_id: origin.query_id, format: origin.format };
-        let (place, host, message) = (self.place, origin.host.clone(), Some(message));
-        self.found.push(Entry { place, host, text, message, damage: None });
+        let message = Some(Message { ms, has_end: true, is_nested, query_id: origin.query_id, format: origin.format });
+        self.found.push(Entry { place: self.place, host: origin.host.clone(), text, message, damage: None });
     }
 
     /// Receives a line of a text log, or of text outside of a log.
@@ -345,12 +344,11 @@ impl Messages {
         }
         self.begin_log(false);
         let needs_sender = ms.is_some() || !self.open.is_empty();
-        let (sent, part) = if needs_sender { sender(origin, text) } else { (String::new(), None) };
+        let (sent, part) = if needs_sender { sender(&origin.sender, text) } else { (String::new(), None) };
         self.end_before_record(record, &sent);
         if let Some(ms) = ms {
-            let (place, host) = (self.place, origin.host.clone());
             let message = Some(Message { ms, ..Message::default() });
-            let entry = Entry { place, host, message, ..Entry::default() };
+            let entry = Entry { place: self.place, host: origin.host.clone(), message, ..Entry::default() };
             self.open.push(Open { entry, announcement: sent, part, ..Open::default() });
             self.is_in_message = true;
             self.limit_open(MAX_OPEN);
@@ -365,7 +363,7 @@ impl Messages {
 
     /// Receives a line with the server's tab. Returns whether it belongs to the record before it.
     fn tabbed_line(&mut self, before: &str, rest: &str, text: &str, origin: &Origin) -> bool {
-        let (sender, part) = sender(origin, before);
+        let (sender, part) = sender(&origin.sender, before);
         if !sender.is_empty() {
             let Some(open) = self.open.iter_mut().rev().find(|open| open.is_from(&sender)) else { return false };
             (self.has_senders, open.sender) = (true, Some(sender));
@@ -407,7 +405,7 @@ impl Messages {
     /// Receives a line that begins no record.
     fn other_line(&mut self, text: &str, origin: &Origin) {
         if self.has_senders && !self.open.is_empty() {
-            let (sent, _) = sender(origin, text);
+            let (sent, _) = sender(&origin.sender, text);
             if let Some(open) = self.open.iter_mut().find(|open| open.sent(&sent)) {
                 return open.damage(Unusable::LinesMixed);
             }
@@ -429,28 +427,15 @@ impl Origin {
         let value = |key: &str| values.iter().find(|value| value.key == key && !value.raw.is_empty());
         let host = HOSTS.iter().find_map(|key| value(key)).map(Value::text);
         let process = value(PROCESS).map(|process| process.raw);
-        let mut sender = String::new();
-        for part in host.as_deref().into_iter().chain(process) {
-            sender.push_str(part);
-            sender.push(' ');
-        }
         Origin {
+            sender: host.as_deref().into_iter().chain(process).flat_map(|part| [part, " "]).collect(),
             host: host.map(Arc::from),
-            sender,
             is_nested: value("context").is_some_and(|context| is_nested(context.raw)),
             query_id: values::number(line, "\"query_id\":"),
             is_value: true,
             format: if values.iter().any(|value| value.key == SEVERITY_KEY) { Format::Json } else { Format::Text },
         }
     }
-}
-
-/// Returns the sender of a line: who sent the value that contains it, and what precedes the server's text. Also returns
-/// syslog's number of the part.
-fn sender(origin: &Origin, before: &str) -> (String, Option<u32>) {
-    let mut sender = origin.sender.clone();
-    let part = push_sender(&mut sender, before);
-    (sender, part)
 }
 
 /// Returns whether a text contains the announcement of a plan, or quotes one.

@@ -217,8 +217,7 @@ impl Log<'_> {
                 results.push((logged, result));
             });
         };
-        let (mut gaps, mut skipped, mut hosts, mut formats) =
-            (Gaps::default(), Vec::new(), BTreeMap::<_, u64>::new(), BTreeSet::new());
+        let (mut gaps, mut hosts, mut formats) = (Gaps::default(), BTreeMap::<_, u64>::new(), BTreeSet::new());
         let errors = read_parallel(self, threads, accepts_cut_end, &parse, &mut |(logged, result)| {
             gaps.plans += 1;
             formats.extend(logged.format);
@@ -227,21 +226,21 @@ impl Log<'_> {
             }
             collect(gaps.plans, result).unwrap_or_else(|why| {
                 gaps.damaged_messages += u64::from(logged.is_message && why.is_damage());
-                skip(&mut skipped, self.sources.place(logged.place), why);
+                skip(&mut gaps.skipped, self.sources.place(logged.place), why);
                 ControlFlow::Continue(())
             })
         });
         let was_stopped = self.stop.load(Ordering::Relaxed);
         // The most frequent one first
-        skipped.sort_by_key(|skipped| std::cmp::Reverse(skipped.plans));
-        if gaps.plans as u64 <= skipped.iter().map(|skipped| skipped.plans).sum() {
+        gaps.skipped.sort_by_key(|skipped| std::cmp::Reverse(skipped.plans));
+        if gaps.plans as u64 <= gaps.skipped.iter().map(|skipped| skipped.plans).sum() {
             let stopped = || Error::new("stopped before a plan was read", "wait until the progress bar moves");
             let error = was_stopped.then(stopped).or(errors.into_iter().next());
-            return Err(error.unwrap_or_else(|| none_is_usable(gaps.plans, skipped)));
+            return Err(error.unwrap_or_else(|| none_is_usable(gaps.plans, gaps.skipped)));
         }
         let hosts = several_hosts(hosts);
         let notes = notes(&self.sources, &hosts, &formats);
-        Ok(Gaps { skipped, notes, hosts, errors, was_stopped, ..gaps })
+        Ok(Gaps { notes, hosts, errors, was_stopped, ..gaps })
     }
 }
 
@@ -314,8 +313,7 @@ fn none_is_usable(plans: usize, skipped: Vec<SkippedPlans>) -> Error {
 
 /// Returns the hosts with their numbers of plans, the one with the most plans first, if the plans are not all from one.
 fn several_hosts(plans: BTreeMap<Arc<str>, u64>) -> Vec<LogHost> {
-    let mut all: Vec<LogHost> =
-        plans.iter().map(|(name, plans)| LogHost { name: name.to_string(), plans: *plans }).collect();
+    let mut all: Vec<_> = plans.into_iter().map(|(name, plans)| LogHost { name: name.to_string(), plans }).collect();
     all.sort_by_key(|host| std::cmp::Reverse(host.plans));
     if all.len() > 1 { all } else { Vec::new() }
 }

@@ -98,11 +98,9 @@ fn text_plan(text: &str, root: usize, needs_source: bool) -> Found {
         return Err(Unusable::LinesMixed);
     }
     let query = query.trim_end().strip_prefix("Query Text: ");
-    let query =
-        query.map(|query| query.split_once("\nQuery Parameters: ").map_or(query, |(query, _)| query).to_string());
-    let read = text::plan(plan.lines());
+    let query = query.and_then(|query| query.split("\nQuery Parameters: ").next()).map(String::from);
     let source = needs_source.then(|| PlanSource::Text(plan.to_string()));
-    let explained = match read {
+    let explained = match text::plan(plan.lines()) {
         Ok(explained) => Explained { source, ..explained },
         Err(why) => repaired(&plan, needs_source).ok_or(why)?,
     };

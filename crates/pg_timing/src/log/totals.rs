@@ -208,10 +208,8 @@ fn normalized(statement: &str) -> String {
 
 /// Returns at most `bytes` bytes from the beginning of a text.
 fn beginning(text: &str, bytes: usize) -> &str {
-    match text.len() > bytes {
-        true => &text[..(0..=bytes).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)],
-        false => text,
-    }
+    let end = (0..=bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
 }
 
 /// Adds a constant. In brackets, it becomes a part of the list of constants before it.

@@ -86,7 +86,7 @@ impl Search<'_> {
     fn text(&mut self, rest: &str, frame: &Frame) -> usize {
         let length = text_plan_length(rest);
         let whole = &rest[..length];
-        let is_plain = frame.is_empty() && frame.lead() == 0 && !whole.contains("\n\"");
+        let is_plain = frame.is_empty() && frame.before.is_empty() && !whole.contains("\n\"");
         let plan = match is_plain {
             true => Cow::Borrowed(whole),
             false => whole.lines().flat_map(|line| [frame.inner(line), "\n".into()]).collect::<String>().into(),
@@ -129,7 +129,8 @@ impl Search<'_> {
     /// Reads the JSON values that begin on the first line of `rest`. Returns the length up to the next line to read.
     fn json(&mut self, rest: &str, frame: &Frame) -> usize {
         if frame.is_empty() {
-            return frame.lead() + self.json_values(&rest[frame.lead()..]);
+            let lead = frame.before.len();
+            return lead + self.json_values(&rest[lead..]);
         }
         let (json, length) = unframed(rest, frame, |line| line.starts_with([']', '}']));
         self.json_values(&json);

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 /// What is before and after each line.
 #[derive(Debug, Default, PartialEq)]
 pub struct Frame<'a> {
-    before: &'a str,
+    pub before: &'a str,
     /// The last character of `before` except spaces, unless it is a letter, and how often it occurs, for example ('>', 2) in a
     /// quoted mail. Any digit is stored as '0'.
     mark: Option<(char, usize)>,
@@ -153,22 +153,16 @@ impl<'a> Frame<'a> {
         let kind = |c: char| if c.is_ascii_digit() { '0' } else { c };
         let text = before.trim_end();
         let mark = text.chars().last().map(kind);
-        let marks = |mark: char| count_marks(text, mark);
         let can_end = |c: char| c == '+' || is_frame(c) && !c.is_ascii_digit();
         let after = if after.chars().all(can_end) { after.trim() } else { "" };
         // A quotation mark at the beginning of a cell with several lines.
         let is_cell = after.is_empty() && mark.is_some_and(|mark| ['"', '\''].contains(&mark));
         Frame {
             before,
-            mark: mark.filter(|mark| !is_cell && !mark.is_alphabetic()).map(|mark| (mark, marks(mark))),
+            mark: mark.filter(|mark| !is_cell && !mark.is_alphabetic()).map(|mark| (mark, count_marks(text, mark))),
             spaces: before[text.len()..].chars().count(),
             after,
         }
-    }
-
-    /// Returns the length of what is before the first line.
-    pub fn lead(&self) -> usize {
-        self.before.len()
     }
 
     /// Returns whether only spaces are before the other lines, and nothing after them.

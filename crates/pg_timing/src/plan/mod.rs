@@ -50,8 +50,6 @@ pub type Found = Result<Explained, Unusable>;
 pub struct Plan {
     /// in the order of the printed tree, the root first
     pub nodes: Vec<PlanNode>,
-    /// structure of the tree without figures, to compare runs
-    pub shape: String,
     pub execution_ms: f64,
     pub planning_ms: Option<f64>,
     /// timed calls that belong to no node
@@ -67,7 +65,6 @@ impl Plan {
     /// Returns the plan with EXPLAIN's tree as a flat list. The caller has checked its execution time.
     pub fn new(explained: Explained) -> Plan {
         Plan {
-            shape: explained.root.shape(),
             execution_ms: explained.execution_ms.unwrap_or_default(),
             planning_ms: explained.planning_ms,
             other_calls: explained.other_calls(),
@@ -146,8 +143,9 @@ pub struct Callers {
 }
 
 impl Callers {
-    pub fn one(caller: usize, is_certain: bool) -> Callers {
-        Callers { parts: vec![(caller, 1.0)], are_certain: is_certain }
+    /// Returns callers whose parts are not known yet.
+    pub fn new(callers: Vec<usize>, are_certain: bool) -> Callers {
+        Callers { parts: callers.into_iter().map(|caller| (caller, 1.0)).collect(), are_certain }
     }
 
     /// Returns the caller, if only one node can have run the node.
@@ -304,7 +302,7 @@ fn add(nodes: &mut Vec<PlanNode>, mut node: Node, place: Option<(usize, usize)>,
         path: path.clone(),
         parent: place.map(|(parent, _)| parent),
         end: index + 1,
-        callers: place.map_or_else(Callers::default, |(parent, _)| Callers::one(parent, node.subplan.is_none())),
+        callers: Callers::new(place.into_iter().map(|(parent, _)| parent).collect(), node.subplan.is_none()),
         rows_are_calls,
         processes,
         all_calls,
@@ -346,7 +344,7 @@ fn assign_callers(nodes: &mut [PlanNode]) {
     let mut in_circle = vec![true; nodes.len()];
     callers_first(nodes).into_iter().for_each(|node| in_circle[node] = false);
     for (node, _) in nodes.iter_mut().zip(in_circle).filter(|(_, in_circle)| *in_circle) {
-        node.callers = node.parent.map_or_else(Callers::default, |parent| Callers::one(parent, false));
+        node.callers = Callers::new(node.parent.into_iter().collect(), false);
     }
     divide_shared_subplans(nodes);
 }
@@ -366,10 +364,9 @@ fn divide_shared_subplans(nodes: &mut [PlanNode]) {
     for node in nodes.iter_mut().filter(|node| node.callers.are_several()) {
         let equal = 1.0 / node.callers.parts.len() as f64;
         let sum: f64 = node.callers.parts.iter().map(|(caller, _)| own_ms[*caller]).sum();
-        node.callers
-            .parts
-            .iter_mut()
-            .for_each(|(caller, part)| *part = if sum > 0.0 { own_ms[*caller] / sum } else { equal });
+        for (caller, part) in &mut node.callers.parts {
+            *part = if sum > 0.0 { own_ms[*caller] / sum } else { equal };
+        }
     }
 }
 
@@ -405,16 +402,11 @@ fn callers_of_ctes(nodes: &[PlanNode]) -> Vec<(usize, Callers)> {
             let modifies = nodes[subplan].printed.kind == "ModifyTable";
             let are_certain = subplans.len() == 1 && !modifies;
             if !readers.is_empty() || modifies {
-                callers.push((subplan, several(readers, are_certain)));
+                callers.push((subplan, Callers::new(readers, are_certain)));
             }
         }
     }
     callers
-}
-
-/// Returns callers whose parts are not known yet.
-fn several(callers: Vec<usize>, are_certain: bool) -> Callers {
-    Callers { parts: callers.into_iter().map(|caller| (caller, 1.0)).collect(), are_certain }
 }
 
 /// Returns the name that CTE scans use for this CTE.
@@ -467,7 +459,7 @@ fn callers_of_init_plans(nodes: &[PlanNode]) -> Vec<(usize, Callers)> {
         if !long_enough.is_empty() {
             let has_append = nodes[definer..nodes[definer].end].iter().any(|node| is_append(&node.printed.kind));
             let are_certain = callers_of_this.len() == 1 && !has_append;
-            callers.push((subplan, several(long_enough, are_certain)));
+            callers.push((subplan, Callers::new(long_enough, are_certain)));
         }
     }
     callers

@@ -134,6 +134,51 @@ impl Json {
             None => {}
         }
     }
+
+    /// Adds a line of YAML. Returns `None` if it cannot be read.
+    fn yaml_line(&mut self, mut column: usize, mut text: &str) -> Option<()> {
+        while self.open.last().is_some_and(|last| last.column >= Some(column)) {
+            self.end(push_empty);
+        }
+        while let Some(element) = text.strip_prefix("- ") {
+            self.begin_at(column, "", true)?;
+            if key_and_value(element).is_none() {
+                return self.yaml_value(element);
+            }
+            // The first key of an object has two more columns than its list.
+            (column, text) = (column + "- ".len(), element);
+        }
+        let (key, value) = key_and_value(text)?;
+        self.begin_at(column, key, false)?;
+        // Without a value, a list or an object begins on the next line.
+        if value.is_empty() { Some(()) } else { self.yaml_value(value) }
+    }
+
+    fn begin_at(&mut self, column: usize, key: &str, is_list: bool) -> Option<()> {
+        let outer = self.open.last_mut()?;
+        if *outer.children.get_or_insert(column) != column {
+            return None;
+        }
+        self.begin(Element { key: key.into(), column: Some(column), ..Element::default() }, is_list)
+    }
+
+    /// Ends an element with a value, which JSON writes in the same way. An element of GROUPING SETS is a list in JSON's notation.
+    fn yaml_value(&mut self, value: &str) -> Option<()> {
+        self.end(|_, out| out.push_str(value));
+        is_json(value).then_some(())
+    }
+
+    /// Begins an element. `Plans` contains `Plan`; other lists contain `Item`.
+    fn begin_xml(&mut self, key: String) {
+        let is_element =
+            |list: &str| key == "Item" || list.strip_suffix('s') == Some(&key) || list == "explain" && key == "Query";
+        let is_list = self.open.last().map(|outer| outer.end.map_or_else(|| is_element(&outer.key), |end| end == ']'));
+        let element = Element { key, ..Element::default() };
+        match is_list {
+            Some(is_list) => _ = self.begin(element, is_list),
+            None => self.open.push(element),
+        }
+    }
 }
 
 /// Adds the value of an element without children. Only lists, and the settings, can be empty.
@@ -166,40 +211,6 @@ fn yaml_as_json(yaml: &str) -> Result<String, Unusable> {
         json.end(push_empty);
     }
     Ok(json.out)
-}
-
-impl Json {
-    fn yaml_line(&mut self, mut column: usize, mut text: &str) -> Option<()> {
-        while self.open.last().is_some_and(|last| last.column >= Some(column)) {
-            self.end(push_empty);
-        }
-        while let Some(element) = text.strip_prefix("- ") {
-            self.begin_at(column, "", true)?;
-            if key_and_value(element).is_none() {
-                return self.yaml_value(element);
-            }
-            // The first key of an object has two more columns than its list.
-            (column, text) = (column + "- ".len(), element);
-        }
-        let (key, value) = key_and_value(text)?;
-        self.begin_at(column, key, false)?;
-        // Without a value, a list or an object begins on the next line.
-        if value.is_empty() { Some(()) } else { self.yaml_value(value) }
-    }
-
-    fn begin_at(&mut self, column: usize, key: &str, is_list: bool) -> Option<()> {
-        let outer = self.open.last_mut()?;
-        if *outer.children.get_or_insert(column) != column {
-            return None;
-        }
-        self.begin(Element { key: key.into(), column: Some(column), ..Element::default() }, is_list)
-    }
-
-    /// Ends an element with a value, which JSON writes in the same way. An element of GROUPING SETS is a list in JSON's notation.
-    fn yaml_value(&mut self, value: &str) -> Option<()> {
-        self.end(|_, out| out.push_str(value));
-        is_json(value).then_some(())
-    }
 }
 
 /// Splits a line at the colon after its key. The keys of EXPLAIN have no character that YAML quotes.
@@ -247,20 +258,6 @@ fn xml_as_json(xml: &str) -> Result<String, Unusable> {
             }
             Event::Eof => return Err(damaged("the text has ended")),
             _ => {}
-        }
-    }
-}
-
-impl Json {
-    /// Begins an element. `Plans` contains `Plan`; other lists contain `Item`.
-    fn begin_xml(&mut self, key: String) {
-        let is_element =
-            |list: &str| key == "Item" || list.strip_suffix('s') == Some(&key) || list == "explain" && key == "Query";
-        let is_list = self.open.last().map(|outer| outer.end.map_or_else(|| is_element(&outer.key), |end| end == ']'));
-        let element = Element { key, ..Element::default() };
-        match is_list {
-            Some(is_list) => _ = self.begin(element, is_list),
-            None => self.open.push(element),
         }
     }
 }

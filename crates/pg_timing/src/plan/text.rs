@@ -246,14 +246,11 @@ impl<'a> Reader<'a> {
 
     /// Closes the nodes whose arrow is at this column or to the right of it.
     fn close_from(&mut self, column: usize) {
-        while self.open.len() > 1 && self.open.last().is_some_and(|last| last.column >= Some(column)) {
-            self.close_last();
-        }
-    }
-
-    fn close_last(&mut self) {
-        if let (Some(last), Some(parent)) = (self.open.pop(), self.open.last_mut()) {
-            parent.node.children.push(last.node);
+        while let [.., parent, last] = &mut self.open[..]
+            && last.column >= Some(column)
+        {
+            parent.node.children.push(std::mem::take(&mut last.node));
+            self.open.pop();
         }
     }
 

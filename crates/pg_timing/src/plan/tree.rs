@@ -138,27 +138,13 @@ impl Node {
 
     /// Returns the plan's structure without figures. Two runs used the same plan if their shapes are equal.
     pub fn shape(&self) -> String {
-        let mut shape = String::new();
-        self.add_shape(&mut shape);
-        shape
-    }
-
-    fn add_shape(&self, shape: &mut String) {
-        for part in [self.subplan.as_deref().unwrap_or_default(), &self.name, "{"] {
-            shape.push_str(part);
-        }
-        self.children.iter().for_each(|child| child.add_shape(shape));
-        shape.push('}');
+        let below: String = self.children.iter().map(Node::shape).collect();
+        format!("{}{}{{{below}}}", self.subplan.as_deref().unwrap_or_default(), self.name)
     }
 
     /// Returns whether `test` holds for this node or any node below it.
     pub fn any(&self, test: &dyn Fn(&Node) -> bool) -> bool {
         test(self) || self.children.iter().any(|child| child.any(test))
-    }
-
-    /// Returns the child nodes that are not subplans.
-    pub fn inputs(&self) -> impl Iterator<Item = &Node> {
-        self.children.iter().filter(|child| child.subplan.is_none())
     }
 
     pub fn is_gather(&self) -> bool {
@@ -222,7 +208,9 @@ pub fn is_append(kind: &str) -> bool {
 
 /// Returns the parameters in a text: `(InitPlan 1).col1` has `InitPlan 1`. Before PostgreSQL 17 it is written `$0`.
 pub fn parameters_in(text: &str) -> impl Iterator<Item = &str> {
-    signs_with_names(text, "$", |c| c.is_ascii_digit()).chain(signs_with_names(text, "InitPlan ", is_in_name))
+    // PostgreSQL 19 has names like `InitPlan expr_1`.
+    let named = signs_with_names(text, "InitPlan ", |c| c.is_ascii_alphanumeric() || c == '_');
+    signs_with_names(text, "$", |c| c.is_ascii_digit()).chain(named)
 }
 
 fn signs_with_names<'a>(text: &'a str, sign: &'static str, belongs: fn(char) -> bool) -> impl Iterator<Item = &'a str> {
@@ -232,11 +220,6 @@ fn signs_with_names<'a>(text: &'a str, sign: &'static str, belongs: fn(char) -> 
         let length = rest.find(|c| !belongs(c)).unwrap_or(rest.len());
         (length > 0).then(|| &text[at..start + length])
     })
-}
-
-/// PostgreSQL 19 has names like `InitPlan expr_1`.
-fn is_in_name(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_'
 }
 
 /// Returns the parameters that an InitPlan sets, from its label: `InitPlan 1`, or before PostgreSQL 17

@@ -63,15 +63,10 @@ pub struct CallCost {
 
 impl CallCost {
     /// Returns the costs for a clock whose read takes `read_ns`. `timed_call_ns` is what two reads add to a call, if it
-    /// was measured. `system_read_ns` is the read cost of the system clock. It shows how fast the processor is.
-    pub fn new(
-        read_ns: f64,
-        timed_call_ns: Option<f64>,
-        system_read_ns: Option<f64>,
-        counts_buffers: bool,
-    ) -> CallCost {
+    /// was measured. `system_ns` is the read cost of the system clock. It shows how fast the processor is.
+    pub fn new(read_ns: f64, timed_call_ns: Option<f64>, system_ns: Option<f64>, counts_buffers: bool) -> CallCost {
         let (fastest, slowest) = COUNTING_NS;
-        let rows = system_read_ns.map_or(USUAL_COUNTING_NS, |ns| (COUNTING_READS * ns).clamp(fastest, slowest));
+        let rows = system_ns.map_or(USUAL_COUNTING_NS, |ns| (COUNTING_READS * ns).clamp(fastest, slowest));
         CallCost {
             read_ns,
             call_ns: timed_call_ns.unwrap_or(CALL_READS * read_ns),

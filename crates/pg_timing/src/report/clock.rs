@@ -214,13 +214,6 @@ pub struct DriftStep {
     pub error_ns: f64,
 }
 
-impl Drift {
-    /// Returns whether the clock ran at one rate, without jumps.
-    pub fn has_constant_rate(&self) -> bool {
-        self.steps.is_empty() && self.bend_ppm <= QUARTZ_PPM
-    }
-}
-
 /// The name of this architecture's counter in reports.
 pub const COUNTER: &str = if cfg!(target_arch = "aarch64") { "cntvct" } else { "rdtsc" };
 

@@ -10,8 +10,8 @@ mod proptests;
 mod tests;
 
 use super::{
-    COUNTER, ClockReport, Drift, Finding, GOOD_READ_NS, Origin, Report, SETTABLE_CLOCK, SYSTEM, Severity, VISIBLE_NS,
-    finding_id,
+    COUNTER, ClockReport, Drift, Finding, GOOD_READ_NS, Origin, QUARTZ_PPM, Report, SETTABLE_CLOCK, SYSTEM, Severity,
+    VISIBLE_NS, finding_id,
 };
 use crate::human::duration;
 use crate::statistics::two_deviations;
@@ -373,12 +373,13 @@ impl Pair<'_> {
     /// one changed.
     fn effect_of_alarm(&self, alarm: &Finding) -> Result<Effect, String> {
         let id = alarm.id.as_str();
+        let is_moving = || self.reports.iter().any(|report| report.cpus.skew.iter().any(|skew| skew.moving));
         let is_judged = |change: &&Change| match (id, change.what.as_str()) {
             (finding_id::CLOCK_SLOW, "system read" | "system loop") => true,
             (finding_id::TSC_SLOW, what) => what.ends_with(READ) || what.ends_with(LOOP),
             (finding_id::CLOCK_COARSE, "system step") => true,
             // An offset that changes within milliseconds is a fault, whatever its size.
-            (finding_id::CPU_SKEW, what) => what.ends_with(SKEW) && !self.reports.iter().any(has_moving_skew),
+            (finding_id::CPU_SKEW, what) => what.ends_with(SKEW) && !is_moving(),
             _ => false,
         };
         let judged: Vec<&Change> = self.changes.iter().filter(is_judged).collect();
@@ -416,9 +417,10 @@ impl Pair<'_> {
 
     /// Returns whether the system clock has the same rate in both reports, and no clock jumped or changed its rate.
     fn has_same_drift(&self) -> bool {
+        let is_constant = |drift: &Drift| drift.steps.is_empty() && drift.bend_ppm <= QUARTZ_PPM;
         let rates = self.reports.map(|report| {
             let system = report.drift.iter().find(|drift| drift.clock == SYSTEM)?;
-            report.drift.iter().all(Drift::has_constant_rate).then_some((system.rate_ppm, system.uncertainty_ppm))
+            report.drift.iter().all(is_constant).then_some((system.rate_ppm, system.uncertainty_ppm))
         });
         let [Some((before, error_before)), Some((after, error_after))] = rates else { return false };
         (after - before).abs() <= error_before + error_after + 2.0 * DRIFT_PPM
@@ -521,10 +523,6 @@ fn program(report: &Report) -> &'static str {
 /// Returns whether only PostgreSQL 19 can read this clock: the counter.
 fn needs_postgres_19(clock: &str) -> bool {
     matches!(clock, COUNTER | "rdtscp" | PG19)
-}
-
-fn has_moving_skew(report: &&Report) -> bool {
-    report.cpus.skew.iter().any(|skew| skew.moving)
 }
 
 fn yes_or_no(yes: bool) -> String {

@@ -3,7 +3,6 @@
 //! The serde names are the JSON contract. The JSON Schemas in docs/ are generated from these types.
 
 mod call_cost;
-mod check;
 mod clock;
 mod clocksource;
 pub mod compare;
@@ -14,7 +13,6 @@ pub mod finding_id;
 mod host;
 mod monitor;
 mod server;
-mod statements;
 mod test;
 #[cfg(test)]
 mod tests;
@@ -22,7 +20,6 @@ pub mod thresholds;
 
 pub use crate::statistics::Range;
 pub use call_cost::*;
-pub use check::*;
 pub use clock::*;
 pub use clocksource::*;
 pub use explain::*;
@@ -30,7 +27,6 @@ pub use finding::*;
 pub use host::*;
 pub use monitor::*;
 pub use server::*;
-pub use statements::*;
 pub use test::*;
 
 use serde::{Deserialize, Serialize};
@@ -92,14 +88,4 @@ impl<T, E: std::fmt::Display> From<Result<T, E>> for Fact<T> {
     fn from(result: Result<T, E>) -> Fact<T> {
         result.map_or_else(|why| Fact::unavailable(why.to_string()), Fact::Known)
     }
-}
-
-/// Names of the modes in which a statement is run: [`RunSample::mode`].
-pub mod run_mode {
-    /// Without EXPLAIN.
-    pub const BASELINE: &str = "baseline";
-    /// EXPLAIN ANALYZE, TIMING OFF.
-    pub const ROWS_ONLY: &str = "rows_only";
-    /// EXPLAIN ANALYZE as people type it.
-    pub const REPORTED: &str = "reported";
 }

@@ -67,13 +67,6 @@ pub struct ExtensionObject {
     other_owner: Option<String>,
 }
 
-impl ExtensionObject {
-    #[cfg(test)]
-    pub fn safe(name: &str) -> ExtensionObject {
-        ExtensionObject { name: name.into(), schema: "public".into(), other_owner: None }
-    }
-}
-
 /// What this session may see.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct Role {
@@ -195,6 +188,12 @@ pub fn fast_timing_info(connection: &mut Connection) -> Result<Option<FastTiming
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl ExtensionObject {
+        pub fn safe(name: &str) -> ExtensionObject {
+            ExtensionObject { name: name.into(), schema: "public".into(), other_owner: None }
+        }
+    }
 
     fn with(name: &str, value: &str) -> Server {
         Server { settings: [(name.to_string(), value.to_string())].into(), ..Server::default() }

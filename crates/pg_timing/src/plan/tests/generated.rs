@@ -42,21 +42,26 @@ pub fn tree() -> impl Strategy<Value = Node> {
     })
 }
 
+/// Returns the child nodes that are not subplans.
+fn inputs(node: &Node) -> impl Iterator<Item = &Node> {
+    node.children.iter().filter(|child| child.subplan.is_none())
+}
+
 /// Returns the tree with times that include those of the inputs, for a single process.
 pub fn with_consistent_times(mut node: Node) -> Node {
     node.children = node.children.into_iter().map(with_consistent_times).collect();
     let all_loops_ms = |node: &Node| node.total_ms.unwrap_or(0.0) * node.loops.unwrap_or(0.0);
-    let inputs: f64 = node.children.iter().map(all_loops_ms).sum();
+    let below_ms: f64 = node.children.iter().map(all_loops_ms).sum();
     node.loops = node.loops.map(|loops| loops.max(1.0));
-    node.total_ms = Some((all_loops_ms(&node) + inputs) / node.loops.unwrap_or(1.0));
+    node.total_ms = Some((all_loops_ms(&node) + below_ms) / node.loops.unwrap_or(1.0));
     let (least, most) = tree::inputs_of(&node.kind).unwrap_or((0, usize::MAX));
-    if !(least..=most).contains(&node.inputs().count()) {
+    if !(least..=most).contains(&inputs(&node).count()) {
         (node.kind, node.name) = ("Append".into(), "Append".into());
     }
     if node.kind == "Append" {
         // Each of its rows comes from an input.
         let all_rows = |node: &Node| node.rows.map_or(0.0, |rows| rows.per_loop) * node.loops.unwrap_or(0.0);
-        let rows = node.inputs().map(all_rows).fold(0.0, |sum, rows| sum + rows);
+        let rows = inputs(&node).map(all_rows).fold(0.0, |sum, rows| sum + rows);
         node.rows = Some(Rows::new((rows / node.loops.unwrap_or(1.0) * 100.0).floor() / 100.0, true));
     }
     node

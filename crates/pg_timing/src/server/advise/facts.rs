@@ -74,11 +74,6 @@ impl Facts {
         let both = self.before.0.iter().chain(&self.after.0);
         both.filter_map(|(part, numbers)| Some((*part, numbers.as_ref().err()?.what.as_str()))).collect()
     }
-
-    /// Returns a number after the window.
-    pub fn level(&self, part: &str, name: &str) -> Result<f64, Error> {
-        self.after.number(part, name)
-    }
 }
 
 // The parts of the statistics.
@@ -142,7 +137,7 @@ impl Snapshot {
         Ok(Snapshot(taken))
     }
 
-    fn number(&self, part: &str, name: &str) -> Result<f64, Error> {
+    pub fn number(&self, part: &str, name: &str) -> Result<f64, Error> {
         let numbers = self.0.get(part).ok_or_else(|| Error::new("not queried", RUN_AGAIN))?;
         let numbers = numbers.as_ref().map_err(Error::clone)?;
         numbers.get(name).copied().ok_or_else(|| not_plausible(name))
@@ -173,7 +168,7 @@ mod tests {
         let counts = counts(&[("reads", 1.0)], &[("reads", 4.0)]);
         assert_eq!(counts.growth("io", "reads"), Ok(3.0));
         assert!(counts.growth("io", "writes").is_err() && counts.growth("wal", "reads").is_err());
-        assert_eq!(counts.level("io", "reads"), Ok(4.0));
+        assert_eq!(counts.after.number("io", "reads"), Ok(4.0));
         let after = Snapshot([("io", Err(Error::new("permission denied", NEEDS_MONITOR)))].into());
         assert_eq!(Facts { after, ..counts }.refused(), [("io", "permission denied")].into());
     }
@@ -185,7 +180,11 @@ mod tests {
             let after = Snapshot([("io", Ok(plausible(rows)))].into());
             let counts = Facts { after, ..counts(&[("reads", 1.0)], &[]) };
             let why = Err(not_plausible("reads"));
-            assert_eq!((counts.growth("io", "reads"), counts.level("io", "reads")), (why.clone(), why), "{text}");
+            assert_eq!(
+                (counts.growth("io", "reads"), counts.after.number("io", "reads")),
+                (why.clone(), why),
+                "{text}"
+            );
         }
         let all = plausible(serde_json::from_str(r#"[{"a": 0, "b": 123.5, "c": 9e17, "d": null}]"#).unwrap());
         assert_eq!(all, [("a", 0.0), ("b", 123.5), ("c", 9e17)].map(|(name, n)| (name.into(), n)).into());

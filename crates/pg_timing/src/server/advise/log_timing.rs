@@ -139,7 +139,7 @@ fn lower_bound(facts: &Facts, Error { what, hint, .. }: Error) -> Result<Events,
 /// pg_fast_timing does not count exactly these.
 fn counted_per_s(facts: &Facts) -> Result<f64, Error> {
     check_settings(&facts.server)?;
-    let is_loaded = facts.level(COUNTERS, "of_server")? > 0.0;
+    let is_loaded = facts.after.number(COUNTERS, "of_server")? > 0.0;
     require(is_loaded, "pg_fast_timing is not in shared_preload_libraries", EXPERIMENT)?;
     let (calls, failed) = (facts.growth(COUNTERS, "node_calls")?, facts.growth(COUNTERS, "failed")?);
     let why = format!("pg_fast_timing did not count {failed} statements, because the server timed them");

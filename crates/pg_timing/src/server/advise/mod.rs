@@ -74,7 +74,7 @@ fn observe(
     }
     let window_s = (budget.spent().secs() * 1e3).round() / 1e3;
     // Ctrl-C ends only the window. The second snapshot is still needed.
-    session.connection.ignore_stop();
+    session.connection.ignores_stop = true;
     let after = Snapshot::take(session, &parts)?;
     Ok(Facts { server, clocks, before, after, window_s })
 }
@@ -170,13 +170,13 @@ pub fn host_findings(facts: &Facts) -> Vec<Finding> {
 
 /// Returns whether there are sessions at the end of the window whose statements this user may not see.
 pub fn has_hidden_sessions(facts: &Facts) -> bool {
-    facts.level(SESSIONS, "hidden").map_or(true, |hidden| hidden > 0.0)
+    facts.after.number(SESSIONS, "hidden").map_or(true, |hidden| hidden > 0.0)
 }
 
 /// Returns the longest time of a `running` statement at the end of the window, or of the `oldest` transaction, in s.
 pub fn session_s(facts: &Facts, name: &str) -> f64 {
     // Longer than 30 years is not plausible.
-    facts.level(SESSIONS, name).ok().filter(|seconds| *seconds < 1e9).unwrap_or(0.0)
+    facts.after.number(SESSIONS, name).ok().filter(|seconds| *seconds < 1e9).unwrap_or(0.0)
 }
 
 /// Returns one line for each kind of missing events.
@@ -191,7 +191,7 @@ pub fn not_seen(facts: &Facts) -> Vec<String> {
     } else if has_hidden_sessions(facts) {
         lines.push("transactions of other users that started before the window: needs pg_monitor".into());
     }
-    if !server.role.monitor && facts.level(STATEMENTS, "hidden").is_ok_and(|hidden| hidden > 0.0) {
+    if !server.role.monitor && facts.after.number(STATEMENTS, "hidden").is_ok_and(|hidden| hidden > 0.0) {
         lines.push("statement texts of other users in pg_stat_statements: needs pg_monitor".into());
     }
     if server.is("track_counts", "off") {

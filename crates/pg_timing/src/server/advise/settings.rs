@@ -222,13 +222,10 @@ pub fn track_planning(facts: &Facts) -> Option<SettingAdvice> {
         growth(facts, name).and_then(|(n, more)| Ok(facts.counted(n, n * least, n * READS, cost)?.or_more(more)));
     let advice = switch(facts, NAME, counted)?;
     Some(match advice.advice {
-        Action::TurnOn => SettingAdvice {
-            advice: Action::None,
-            summary: "its clock reads would be cheap, but it also takes a lock for each statement".into(),
-            line: None,
-            undo: None,
-            ..advice
-        },
+        Action::TurnOn => {
+            let summary = "its clock reads would be cheap, but it also takes a lock for each statement".into();
+            without_lines(SettingAdvice { advice: Action::None, summary, ..advice })
+        }
         _ => SettingAdvice { on, ..advice },
     })
 }

@@ -100,7 +100,8 @@ pub struct Connection {
     conn: Opaque,
     /// Ctrl-C, which cancels a running statement
     stop: Arc<AtomicBool>,
-    ignores_stop: bool,
+    /// cancels no statement, also after Ctrl-C
+    pub ignores_stop: bool,
     /// time limit of each following statement; without an answer, it is canceled a little later
     pub limit: Duration,
     /// errors do not repeat the statements, which contain values: they can be secret
@@ -164,7 +165,7 @@ impl Connection {
             };
             // libpq's message can quote the password.
             let is_string = target.database().is_some_and(|text| text.contains('=') || text.contains("://"));
-            if !connection.is_connecting() && is_string {
+            if connection.status() == code::CONNECTION_BAD && is_string {
                 let hint = "check its options, and write special characters in a URI as %XX";
                 return Err(Error::new("invalid connection string", hint));
             }
@@ -198,7 +199,7 @@ impl Connection {
         let limit = given.filter(|seconds| *seconds > 0).map_or(CONNECT_LIMIT, Duration::from_secs);
         let (mut host, mut tried, mut start) = (self.host(), 1, Instant::now());
         let mut events = libc::POLLOUT;
-        while self.is_connecting() {
+        while self.status() != code::CONNECTION_BAD {
             if self.host() != host {
                 (host, start) = (self.host(), Instant::now());
                 tried += 1;
@@ -247,11 +248,6 @@ impl Connection {
         Error { state: SqlState(state.into()), ..Error::new(one_line(&self.message()), hint) }
     }
 
-    /// Cancels no statement from now on, also after Ctrl-C.
-    pub fn ignore_stop(&mut self) {
-        self.ignores_stop = true;
-    }
-
     /// Returns the flag of Ctrl-C.
     pub fn stop(&self) -> &Arc<AtomicBool> {
         &self.stop
@@ -280,11 +276,6 @@ impl Connection {
 
     fn is_open(&self) -> bool {
         self.status() == code::CONNECTION_OK
-    }
-
-    /// Returns whether the connection is open or may become so.
-    fn is_connecting(&self) -> bool {
-        self.status() != code::CONNECTION_BAD
     }
 
     fn needs_password(&self) -> bool {

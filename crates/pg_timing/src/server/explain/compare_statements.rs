@@ -7,19 +7,17 @@
 //! rounds.
 
 use super::RunOptions;
-use super::report::{median_planning_ms, overhead_of_calls};
-use super::runs::{
-    Course, End, LEAST_ROUNDS, RunMode, Runs, bare_calls_ms, round_trip_ms, round_trip_now_ms, run, say_how_long,
-};
+use super::report::{median_planning_ms, overhead};
+use super::runs::{BASELINE, REPORTED, ROUND_TRIPS, ROUND_TRIPS_OF_A_ROUND};
+use super::runs::{Course, End, LEAST_ROUNDS, RunMode, Runs, bare_calls_ms, run, say_how_long};
 use super::script::Script;
 use super::server::LiveServer;
 use super::session::{RunSession, UsersSettings};
-use super::subject::{NAMES, NAMES_OF_B, Names, Subject};
+use super::subject::Subject;
 use crate::error::{Error, require};
 use crate::human::{duration, grouped};
 use crate::plan::PlanNode;
 use crate::plan::attribution::attribute;
-use crate::report::run_mode::{BASELINE, REPORTED};
 use crate::report::{
     ComparedNode, ComparedStatement, Difference, ExplainedNode, NS_PER_MS, NodePair, Range, Spread,
     StatementComparison, is_too_short,
@@ -49,13 +47,10 @@ struct Side<'a> {
 
 impl<'a> Side<'a> {
     /// Prepares the statement. Runs nothing.
-    fn prepare(
-        session: &mut RunSession<'a>,
-        name: &'static str,
-        script: &'a Script,
-        names: Names,
-    ) -> Result<Side<'a>, Error> {
-        let subject = session.use_settings(&script.settings).and_then(|()| Subject::prepare(session, script, names));
+    fn prepare(session: &mut RunSession<'a>, name: &'static str, script: &'a Script) -> Result<Side<'a>, Error> {
+        // A has the names of a single statement.
+        let suffix = if name == "A" { "" } else { "_b" };
+        let subject = session.use_settings(&script.settings).and_then(|()| Subject::prepare(session, script, suffix));
         let subject = subject.map_err(|error| of_side(name, error, session))?;
         let (users, hides_statements) = (session.users, session.connection.hides_statements);
         Ok(Side { name, script, users, hides_statements, subject, runs: Runs::default() })
@@ -73,7 +68,7 @@ impl<'a> Side<'a> {
 
     /// Runs the statement once, and adds the run to this round. Returns its time in ms.
     fn run(&self, session: &mut RunSession<'a>, mode: &RunMode, round: &mut Runs) -> Result<f64, Error> {
-        self.with(session, |session| run(session, &self.subject, mode, &self.runs, round))
+        self.with(session, |session| run(session, &self.subject, mode, round))
     }
 
     /// Returns the number of rows that the statement returns or writes.
@@ -109,7 +104,8 @@ impl<'a> Side<'a> {
     /// Returns the statement with its nodes, if it takes `ms` without EXPLAIN. These times have a relative error.
     fn report(&self, ms: f64, error: Range) -> ComparedStatement {
         let samples = self.runs.ms_of(BASELINE);
-        let overhead = overhead_of_calls(&self.runs);
+        // From the calls alone.
+        let overhead = overhead(&self.runs, None);
         let scale = if overhead.corrected.estimate > 0.0 { ms / overhead.corrected.estimate } else { 0.0 };
         let flat = self.runs.reported.first().map_or(&[][..], |plan| &plan.nodes);
         let nodes = attribute(&self.runs.reported, &overhead).into_iter().zip(flat);
@@ -172,7 +168,7 @@ pub fn compare_statements<'a>(
     let set = [script_a, script_b].into_iter().flat_map(|script| &script.settings);
     set.for_each(|setting| _ = server.settings.remove(&setting.name));
     session.prepare_own()?;
-    let round_trip_ms = round_trip_ms(&mut session)?;
+    let round_trip_ms = session.round_trip_ms(ROUND_TRIPS)?;
     let mut sides = prepare_sides(&mut session, [script_a, script_b], round_trip_ms)?;
     let (rounds, end) = run_rounds(&mut session, &mut sides, no_settings, same_rows, progress)?;
     let ratio = (rounds.len() >= LEAST_ROUNDS).then(|| ratio(&rounds, end.is_some()));
@@ -221,8 +217,8 @@ fn prepare_sides<'a>(
     [script_a, script_b]: [&'a Script; 2],
     round_trip_ms: Range,
 ) -> Result<[Side<'a>; 2], Error> {
-    let mut a = Side::prepare(session, "A", script_a, NAMES)?;
-    let mut b = Side::prepare(session, "B", script_b, NAMES_OF_B)?;
+    let mut a = Side::prepare(session, "A", script_a)?;
+    let mut b = Side::prepare(session, "B", script_b)?;
     let mut warm_up_ms = 0.0;
     for side in [&mut a, &mut b] {
         let bare_calls = |session: &mut _| bare_calls_ms(session, round_trip_ms, TIMED_WITH_BUFFERS);
@@ -249,7 +245,7 @@ fn run_rounds<'a>(
         let is_first = rounds.len() < LEAST_ROUNDS;
         let one_round = |session: &mut RunSession<'a>| {
             session.users = no_settings;
-            let round_trip_ms = Range::exactly(round_trip_now_ms(session)?);
+            let round_trip_ms = session.round_trip_ms(ROUND_TRIPS_OF_A_ROUND)?;
             let mut round = [(); 2].map(|()| Runs { round_trip_ms, ..Runs::default() });
             let [of_a, of_b] = &mut round;
             b.run(session, &baseline, &mut Runs::default())?;
@@ -307,6 +303,7 @@ const SHORT: f64 = 6.0;
 
 /// Returns each node of both plans once. Those whose numbers of rows differ come first, and then those whose times differ most.
 fn pairs(a: &[ComparedNode], b: &[ComparedNode]) -> Vec<NodePair> {
+    const JOINS: [&str; 3] = ["Nested Loop", "Hash Join", "Merge Join"];
     let mut partner_of_a = vec![None; a.len()];
     let mut is_taken = vec![false; b.len()];
     // The first key describes a node best: its place and its name. The others are for another way to read the same table, and for
@@ -315,7 +312,7 @@ fn pairs(a: &[ComparedNode], b: &[ComparedNode]) -> Vec<NodePair> {
         |node| Some(format!("{} {}", node.path, node.title)),
         |node| Some(node.title.clone()),
         |node| relation(&node.title).map(String::from),
-        |node| Some(format!("{} {}", node.path, if node.is_join() { "Join" } else { &node.kind })),
+        |node| Some(format!("{} {}", node.path, if JOINS.contains(&&*node.kind) { "Join" } else { &node.kind })),
     ];
     for key in keys {
         let mut free: HashMap<String, VecDeque<usize>> = HashMap::new();

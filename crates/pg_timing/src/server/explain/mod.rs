@@ -16,7 +16,10 @@ pub use script::Script;
 use crate::error::Error;
 use crate::report::{ExplainReport, PlanFormat, PlanSource};
 use crate::server::connection::Connection;
+use crate::statistics::is_enough;
+use runs::{Course, ROUND_TRIPS, Runs, TIMED};
 use script::{explain as explain_sql, explain_analyze};
+use session::RunSession;
 use std::time::Duration;
 
 /// What ROLLBACK does not undo.
@@ -45,26 +48,36 @@ pub fn explain(
     options: RunOptions,
     progress: &mut dyn FnMut(f64),
 ) -> Result<ExplainReport, Error> {
-    let mut session = session::RunSession::new(connection, options)?;
+    let mut session = RunSession::new(connection, options)?;
     session.use_settings(&script.settings)?;
     let mut server = server::LiveServer::read(&mut session)?;
     server.find_timings(&mut session)?;
-    let subject = subject::Subject::prepare(&mut session, script, subject::NAMES)?;
-    let half_width = |runs: &runs::Runs| report::overhead(runs).corrected.relative_half_width();
-    let runs = runs::runs(&mut session, &subject, &server.timings, progress, half_width)?;
-    let mut one_more = |sql: String| {
+    let subject = subject::Subject::prepare(&mut session, script, "")?;
+    progress(0.0);
+    session.prepare_own()?;
+    let modes = runs::modes(&server.timings);
+    let mut runs = Runs::default();
+    runs::warm_up(&mut session, &subject, &runs, &modes)?;
+    runs.round_trip_ms = session.round_trip_ms(ROUND_TRIPS)?;
+    runs.bare_calls_ms = runs::bare_calls_ms(&mut session, runs.round_trip_ms, TIMED)?;
+    let course = Course::new(options.time);
+    let half_width = |runs: &Runs| report::overhead(runs, report::measured(runs)).corrected.relative_half_width();
+    while runs.end.is_none() && !is_enough(runs.rounds(), half_width(&runs)) {
+        let one_round = |session: &mut RunSession| runs::round(session, &subject, &runs, &modes);
+        let (round, end) = course.round(runs.rounds(), &mut session, progress, one_round)?;
+        round.into_iter().for_each(|round| runs.add(round));
+        runs.end = end;
+    }
+    let document = options.document.map(|format| {
         // The plan that is printed needs one more run, also after Ctrl-C. It has the same time limit. A later Ctrl-C cancels it.
         if session.connection.is_stopped() {
-            session.connection.ignore_stop();
+            session.connection.ignores_stop = true;
         }
-        session.explain(&sql, &[])
-    };
-    let document = match options.document {
-        Some(PlanFormat::Text) => {
-            Some(PlanSource::Text(one_more(explain_sql("ANALYZE, TIMING ON", &subject.explained))?))
+        let mut run = |sql: String| session.explain(&sql, &[]);
+        match format {
+            PlanFormat::Text => run(explain_sql("ANALYZE, TIMING ON", &subject.explained)).map(PlanSource::Text),
+            PlanFormat::Json => run(explain_analyze(TIMED, &subject.explained)).map(PlanSource::Json),
         }
-        Some(PlanFormat::Json) => Some(PlanSource::Json(one_more(explain_analyze("TIMING ON", &subject.explained))?)),
-        None => None,
-    };
-    Ok(ExplainReport { document, ..report::report(&server, script, &subject, &runs) })
+    });
+    Ok(ExplainReport { document: document.transpose()?, ..report::report(&server, script, &subject, &runs) })
 }

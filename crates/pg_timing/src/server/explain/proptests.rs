@@ -1,13 +1,12 @@
 //! Properties of the nodes' times for any plan.
 
 use super::report;
-use super::runs::{End, Runs};
+use super::runs::{BASELINE, End, REPORTED, ROWS_ONLY, Runs};
 use crate::plan::attribution::attribute;
 use crate::plan::tests::generated::{check_self_times, tree, with_consistent_times};
 use crate::plan::unusable::check_run;
 use crate::plan::{Explained, Node, Plan};
 use crate::report::RunSample;
-use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
 use proptest::prelude::*;
 
 const RUNS: usize = 5;
@@ -55,7 +54,7 @@ proptest! {
         let bare_calls_ms = bare_call_ms.into_iter().collect();
         let runs = Runs { bare_calls_ms, ..runs_of(&root, speeds, baseline, rows_only) };
         prop_assume!(runs.reported.iter().all(|run| check_run(run).is_ok()));
-        let overhead = report::overhead(&runs);
+        let overhead = report::overhead(&runs, report::measured(&runs));
         check_self_times(&attribute(&runs.reported, &overhead), &runs.reported[0], overhead.reported, overhead.corrected)?;
     }
 }

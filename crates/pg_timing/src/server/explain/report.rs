@@ -6,7 +6,7 @@
 //! TIMING OFF by more than that, the calls of this plan cost more than bare calls, and only the pairs count. The calls alone give
 //! the overhead of a statement that is too short to measure.
 
-use super::runs::{End, RunMode, Runs};
+use super::runs::{BASELINE, End, REPORTED, ROWS_ONLY, RunMode, Runs};
 use super::script::Script;
 use super::server::LiveServer;
 use super::session::{CUSTOM, GENERIC};
@@ -14,7 +14,6 @@ use super::subject::Subject;
 use crate::human::duration;
 use crate::plan::Plan;
 use crate::plan::attribution::{Overhead, attribute};
-use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
 use crate::report::{ExplainReport, LiveRuns, Range, Spread, Timed, is_too_short};
 use crate::report::{LEAST_PART, MOST_PART, MS_PER_NS, NS_PER_MS, OVERLAP_NS, WORK_ERROR};
 use crate::statistics::{ERROR, median, median_interval, quantile, sorted};
@@ -24,20 +23,12 @@ const MANY_ROWS: f64 = 1000.0;
 /// Clock reads are about this part of a call's overhead. The rest is the counting of rows and buffers.
 const CLOCK_PART: f64 = 0.85;
 
-/// Computes the overhead of the whole plan, at the speed that the machine had during the reported runs.
-pub fn overhead(runs: &Runs) -> Overhead {
-    combined(runs, measured(runs))
-}
-
-/// Computes the overhead from the calls alone.
-pub fn overhead_of_calls(runs: &Runs) -> Overhead {
-    combined(runs, None)
-}
-
-/// Combines the overhead that the pairs of runs show, if there is one, with the cost of the calls.
-fn combined(runs: &Runs, measured: Option<Range>) -> Overhead {
+/// Computes the overhead of the whole plan, at the speed that the machine had during the reported runs. Combines the overhead that the
+/// pairs of runs show, if there is one, with the cost of the calls.
+pub fn overhead(runs: &Runs, measured: Option<Range>) -> Overhead {
     let reported = median(&runs.ms_of(REPORTED));
-    let (calls, at_once) = calls(runs);
+    let (calls, at_once) =
+        runs.reported.first().map_or((0.0, 1.0), |run| (run.calls_per_process().estimate, run.concurrent_processes()));
     let possible = possible_overhead(runs, reported, calls * at_once)
         .filter(|possible| measured.is_none() || !reads_cost_more(runs, reported, *possible));
     let (overhead, unexplained) = match (measured, possible) {
@@ -53,11 +44,6 @@ fn combined(runs: &Runs, measured: Option<Range>) -> Overhead {
     Overhead { reported, corrected: overhead.subtracted_from(reported), clock, unexplained, calls }
 }
 
-/// Returns the calls of the plan per process, and the number of processes that make them at the same time.
-fn calls(runs: &Runs) -> (f64, f64) {
-    runs.reported.first().map_or((0.0, 1.0), |run| (run.calls_per_process().estimate, run.concurrent_processes()))
-}
-
 /// Returns by how much one mode takes longer than another, as a fraction of the reported time. Runs of the same round are compared.
 fn extra_share(runs: &Runs, longer: &str, shorter: &str) -> Range {
     let baseline: Vec<f64> = runs.ms_of(BASELINE).chunks_exact(2).map(|pair| (pair[0] * pair[1]).sqrt()).collect();
@@ -70,7 +56,7 @@ fn extra_share(runs: &Runs, longer: &str, shorter: &str) -> Range {
 }
 
 /// Returns the overhead that the pairs of runs show. `None` if there are too few, or the statement is lost in the round trip.
-fn measured(runs: &Runs) -> Option<Range> {
+pub fn measured(runs: &Runs) -> Option<Range> {
     let [baseline, reported] = [BASELINE, REPORTED].map(|mode| median(&runs.ms_of(mode)));
     let is_too_short = is_too_short(baseline, runs.round_trip_ms.estimate);
     let Range { low, estimate, high } = runs.ratio(REPORTED).filter(|_| !is_too_short)?;
@@ -123,7 +109,7 @@ fn limit_by_calls(measured: Range, possible: Range) -> (Range, f64) {
 
 /// Builds the report of a statement's runs.
 pub fn report(server: &LiveServer, script: &Script, subject: &Subject, runs: &Runs) -> ExplainReport {
-    let overhead = overhead(runs);
+    let overhead = overhead(runs, measured(runs));
     ExplainReport {
         settings: server.settings.clone(),
         statement: Some(script.text.clone()),
@@ -274,6 +260,10 @@ mod tests {
         runs_with_times(&baseline, &[rows_only; 8], vec![run; 8])
     }
 
+    fn combined(runs: &Runs) -> Overhead {
+        super::overhead(runs, measured(runs))
+    }
+
     fn factor(overhead: &Overhead) -> Option<Range> {
         overhead.report().overhead_factor
     }
@@ -290,7 +280,7 @@ mod tests {
 
     #[test]
     fn the_root_is_as_certain_as_the_statement() {
-        let overhead = super::overhead(&count_runs());
+        let overhead = combined(&count_runs());
         assert_eq!(rounded(&overhead), [100.0, 90.0, 10.0, 0.0]);
         let Range { low, high, .. } = overhead.corrected;
         assert!((97.0..99.0).contains(&low) && (101.0..103.0).contains(&high), "{low} {high}");
@@ -302,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_node_is_charged_for_half_of_its_own_calls() {
-        let nodes = attribute(&count_runs().reported, &overhead(&count_runs()));
+        let nodes = attribute(&count_runs().reported, &combined(&count_runs()));
         let scan = &nodes[1];
         assert!((scan.corrected_ms.estimate - 80.0).abs() < 0.1, "{:?}", scan.corrected_ms);
         // A tenth of a call may fall to the other side of the scan's time: 10 ms.
@@ -316,7 +306,7 @@ mod tests {
     fn what_the_calls_cannot_cost_is_not_overhead() {
         // A million calls cost 20 ms, and at most 26 + 6 ms.
         let runs = Runs { bare_calls_ms: vec![20e-6; 9], ..slow_runs() };
-        let overhead = super::overhead(&runs);
+        let overhead = combined(&runs);
         assert_eq!(rounded(&overhead), [180.0, 5.0, 15.0, 68.0]);
         assert!((overhead.corrected.low - 168.0).abs() < 0.5 && (overhead.corrected.high - 196.0).abs() < 0.1);
         let nodes = attribute(&runs.reported, &overhead);
@@ -324,15 +314,15 @@ mod tests {
         // A call costs more while the statement waits for a CPU: the fastest baseline run takes a third of the time.
         let mut waits = runs.clone();
         waits.samples[0].ms = 33.3;
-        assert!(super::overhead(&waits).corrected.low < 120.0);
+        assert!(combined(&waits).corrected.low < 120.0);
         // If bare calls cost as much as the overhead, nothing is unexplained.
-        let explained = super::overhead(&Runs { bare_calls_ms: vec![100e-6; 9], ..count_runs() });
+        let explained = combined(&Runs { bare_calls_ms: vec![100e-6; 9], ..count_runs() });
         assert_eq!(rounded(&explained), [100.0, 90.0, 10.0, 0.0]);
     }
 
     #[test]
     fn timing_on_and_off_show_that_calls_reads_cost_more_than_bare_calls() {
-        let overhead = super::overhead(&Runs { bare_calls_ms: vec![20e-6; 9], ..count_runs() });
+        let overhead = combined(&Runs { bare_calls_ms: vec![20e-6; 9], ..count_runs() });
         assert_eq!(rounded(&overhead), [100.0, 90.0, 10.0, 0.0]);
         assert!((97.0..103.0).contains(&overhead.corrected.low) && overhead.corrected.high < 103.0);
     }
@@ -350,9 +340,9 @@ mod tests {
     #[test]
     fn parallel_processes_may_wait_for_each_others_timing() {
         let mut runs = Runs { bare_calls_ms: vec![20e-6; 9], ..slow_runs() };
-        let single = super::overhead(&runs).unexplained;
+        let single = combined(&runs).unexplained;
         runs.reported.iter_mut().for_each(|run| run.nodes[1].processes = 3.0);
-        assert!(super::overhead(&runs).unexplained < single - 30.0);
+        assert!(combined(&runs).unexplained < single - 30.0);
     }
 
     #[test]
@@ -362,14 +352,14 @@ mod tests {
             200.1,
         );
         let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..runs_with_times(&[200.1; 3], &[200.1; 3], vec![sleep; 3]) };
-        let overhead = super::overhead(&runs);
+        let overhead = combined(&runs);
         assert!(factor(&overhead).unwrap().high < 1.000001, "{:?}", factor(&overhead));
     }
 
     #[test]
     fn noise_does_not_make_the_overhead_negative() {
         let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..runs_of([300.0; 8], 195.0) };
-        let overhead = super::overhead(&runs);
+        let overhead = combined(&runs);
         assert_eq!(factor(&overhead).unwrap().low, 1.0);
         // Each call costs at least a fifth of a bare call.
         assert!((overhead.corrected.low - 192.0).abs() < 0.1 && overhead.corrected.high == 200.0);
@@ -388,11 +378,11 @@ mod tests {
             bare_calls_ms,
             ..runs_with_times(&[0.01; 8], &[0.01; 8], vec![one_row.clone(); 8])
         };
-        let overhead = super::overhead(&short(vec![40e-6; 9]));
+        let overhead = combined(&short(vec![40e-6; 9]));
         let calls_ms = overhead.calls * 40e-6;
         assert!((overhead.reported - overhead.corrected.estimate - calls_ms).abs() < 1e-9, "{overhead:?}");
         assert!(factor(&overhead).is_some() && overhead.unexplained == 0.0);
-        let unknown = super::overhead(&short(vec![]));
+        let unknown = combined(&short(vec![]));
         assert_eq!((factor(&unknown), unknown.corrected.low, unknown.corrected.high), (None, 0.0, 0.016));
     }
 

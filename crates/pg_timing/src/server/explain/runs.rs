@@ -4,16 +4,15 @@
 //! the baseline runs of its round, and decides when the rounds are enough.
 
 use super::script::explain_analyze;
-use super::session::{Baseline, RunSession, parse_executed};
-use super::subject::{PLAN_CHANGES, SAME_PLAN, Subject};
-use crate::error::{Error, require};
+use super::session::{Baseline, RunSession, executed, parse};
+use super::subject::Subject;
+use crate::error::Error;
 use crate::human::duration;
 use crate::plan::Plan;
-use crate::report::run_mode::{BASELINE, REPORTED, ROWS_ONLY};
 use crate::report::{NS_PER_MS, Range, RunSample};
 use crate::server::own_sql;
 use crate::server::settings::FAST_TIMING_METHOD;
-use crate::statistics::{CHECKED_AFTER_ROUNDS, ERROR, Round, is_enough, median, median_interval, ratio};
+use crate::statistics::{CHECKED_AFTER_ROUNDS, Round, ratio};
 use std::time::{Duration, Instant};
 
 /// Fewer rounds give no interval.
@@ -21,8 +20,8 @@ pub const LEAST_ROUNDS: usize = CHECKED_AFTER_ROUNDS[0];
 /// Most rounds in the default time of 20 s. A statement with outside effects repeats them in each run.
 pub const MOST_ROUNDS: f64 = 40.0;
 const DEFAULT_TIME: Duration = Duration::from_secs(20);
-const ROUND_TRIPS: usize = 15;
-const ROUND_TRIPS_OF_A_ROUND: usize = 5;
+pub const ROUND_TRIPS: usize = 15;
+pub const ROUND_TRIPS_OF_A_ROUND: usize = 5;
 /// Loops of bare calls before the first round. Each round adds one, so that they see the same speeds as the runs.
 const BARE_CALLS: usize = 7;
 /// The warm-up's share of the progress bar.
@@ -31,8 +30,15 @@ const WARM_UP_SHARE: f64 = 0.1;
 const SHORT_MS: f64 = 50.0;
 /// The user hears beforehand how long three rounds of a statement take that takes longer than this.
 const LONG_MS: f64 = 3000.0;
+// Names of the modes in a report.
+/// Without EXPLAIN.
+pub const BASELINE: &str = "baseline";
+/// EXPLAIN ANALYZE, TIMING OFF.
+pub const ROWS_ONLY: &str = "rows_only";
+/// EXPLAIN ANALYZE as people type it.
+pub const REPORTED: &str = "reported";
 /// Options of EXPLAIN ANALYZE as people type it.
-const TIMED: &str = "TIMING ON";
+pub const TIMED: &str = "TIMING ON";
 
 /// PostgreSQL 19's setting of the clock, and pg_fast_timing's, with their values: they select the timing method.
 pub const METHODS: [(&str, &[&str]); 2] =
@@ -69,7 +75,7 @@ impl RunMode {
 }
 
 /// Returns the modes of one round.
-fn modes(timings: &[RunMode]) -> Vec<RunMode> {
+pub fn modes(timings: &[RunMode]) -> Vec<RunMode> {
     let baseline = RunMode::new(BASELINE, None);
     let (reported, rows_only) = (RunMode::new(REPORTED, Some(TIMED)), RunMode::new(ROWS_ONLY, Some("TIMING OFF")));
     [&[baseline.clone(), reported, baseline, rows_only], timings].concat()
@@ -168,43 +174,6 @@ impl Course {
     }
 }
 
-/// Runs the statement in all modes. `progress` receives the completed fraction, from 0 to 1. `half_width` returns the relative
-/// half-width of the result.
-pub fn runs(
-    session: &mut RunSession,
-    subject: &Subject,
-    timings: &[RunMode],
-    progress: &mut dyn FnMut(f64),
-    half_width: fn(&Runs) -> f64,
-) -> Result<Runs, Error> {
-    progress(0.0);
-    session.prepare_own()?;
-    let mut runs = Runs::default();
-    let modes = modes(timings);
-    warm_up(session, subject, &runs, &modes)?;
-    runs.round_trip_ms = round_trip_ms(session)?;
-    runs.bare_calls_ms = bare_calls_ms(session, runs.round_trip_ms, TIMED)?;
-    let course = Course::new(session.options.time);
-    while runs.end.is_none() && !is_enough(runs.rounds(), half_width(&runs)) {
-        let one_round = |session: &mut RunSession| round(session, subject, &runs, &modes);
-        let (round, end) = course.round(runs.rounds(), session, progress, one_round)?;
-        round.into_iter().for_each(|round| runs.add(round));
-        runs.end = end;
-    }
-    Ok(runs)
-}
-
-/// Returns the plan, or an error if it differs from the plans of the other runs: only equal plans can be compared.
-fn checked(known: &[Plan], plan: Plan) -> Result<Plan, Error> {
-    let is_same = known.first().is_none_or(|first| first.shape == plan.shape);
-    require(is_same, PLAN_CHANGES, SAME_PLAN).map(|()| plan)
-}
-
-/// Returns the time of an empty statement.
-pub fn round_trip_ms(session: &mut RunSession) -> Result<Range, Error> {
-    Ok(median_interval(&session.round_trips_ms(ROUND_TRIPS)?, ERROR))
-}
-
 /// Returns what timing adds to a call in loops of bare calls, in ms.
 pub fn bare_calls_ms(session: &mut RunSession, round_trip_ms: Range, options: &str) -> Result<Vec<f64>, Error> {
     (0..BARE_CALLS).map(|_| session.bare_call_ms(round_trip_ms.estimate, options)).collect()
@@ -223,8 +192,8 @@ pub fn say_how_long(session: &RunSession, run_ms: f64, runs_of_a_round: usize) {
 }
 
 /// Fills the caches. These runs are not counted. Of a long statement, one run is enough.
-fn warm_up(session: &mut RunSession, subject: &Subject, runs: &Runs, modes: &[RunMode]) -> Result<(), Error> {
-    let first_ms = run(session, subject, &modes[0], runs, &mut Runs::default())?;
+pub fn warm_up(session: &mut RunSession, subject: &Subject, runs: &Runs, modes: &[RunMode]) -> Result<(), Error> {
+    let first_ms = run(session, subject, &modes[0], &mut Runs::default())?;
     if first_ms <= SHORT_MS {
         round(session, subject, runs, modes)?;
     }
@@ -232,38 +201,30 @@ fn warm_up(session: &mut RunSession, subject: &Subject, runs: &Runs, modes: &[Ru
     Ok(())
 }
 
-/// Returns the time of an empty statement, for one round: the machine can be slower than in the last one.
-pub fn round_trip_now_ms(session: &mut RunSession) -> Result<f64, Error> {
-    Ok(median(&session.round_trips_ms(ROUND_TRIPS_OF_A_ROUND)?))
-}
-
 /// Runs one round, after the rounds in `known`.
-fn round(session: &mut RunSession, subject: &Subject, known: &Runs, modes: &[RunMode]) -> Result<Runs, Error> {
-    let mut round = Runs { round_trip_ms: Range::exactly(round_trip_now_ms(session)?), ..Runs::default() };
+pub fn round(session: &mut RunSession, subject: &Subject, known: &Runs, modes: &[RunMode]) -> Result<Runs, Error> {
+    // The machine can be slower than in the last round.
+    let mut round = Runs { round_trip_ms: session.round_trip_ms(ROUND_TRIPS_OF_A_ROUND)?, ..Runs::default() };
     for mode in modes {
-        run(session, subject, mode, known, &mut round)?;
+        run(session, subject, mode, &mut round)?;
     }
     round.bare_calls_ms.push(session.bare_call_ms(known.round_trip_ms.estimate, TIMED)?);
     Ok(round)
 }
 
-/// Runs the statement once, after the rounds in `known`, and adds the run to this round. Returns its time in ms.
-pub fn run(
-    session: &mut RunSession,
-    subject: &Subject,
-    mode: &RunMode,
-    known: &Runs,
-    round: &mut Runs,
-) -> Result<f64, Error> {
+/// Runs the statement once, and adds the run to this round. Returns its time in ms. Another plan than before is an error.
+pub fn run(session: &mut RunSession, subject: &Subject, mode: &RunMode, round: &mut Runs) -> Result<f64, Error> {
     let ms = if let Some(options) = mode.options {
         let json = session.explain(&explain_analyze(options, &subject.explained), &mode.settings)?;
-        let plan = parse_executed(&json, mode.fast_timing.unwrap_or(session.has_fast_timing))?;
-        let plan = checked(&known.reported, plan)?;
+        let explained = parse(&json)?;
+        subject.check_shape(&explained.root)?;
+        let plan = executed(explained, mode.fast_timing.unwrap_or(session.has_fast_timing))?;
         let ms = plan.execution_ms;
         round.reported.extend((mode.name == REPORTED).then_some(plan));
         ms
     } else {
-        let Baseline { ms, planning_ms, rows } = subject.run(session, round.round_trip_ms.estimate)?;
+        let Baseline { ms, planning_ms, rows } =
+            session.baseline(&subject.baseline, subject.is_planned, round.round_trip_ms.estimate)?;
         round.rows_sent = rows;
         round.planning_ms.extend(planning_ms);
         ms
@@ -276,6 +237,7 @@ pub fn run(
 mod tests {
     use super::super::proptests::runs_with_times;
     use super::*;
+    use crate::plan::Node;
     use crate::plan::tests::plan_of_json;
 
     fn plan(kind: &str, ms: f64) -> Plan {
@@ -311,9 +273,10 @@ mod tests {
 
     #[test]
     fn a_plan_of_another_shape_is_refused() {
-        let known = [plan("Seq Scan", 7.0)];
-        assert_eq!(checked(&known, plan("Seq Scan", 7.0)).unwrap().execution_ms, 7.0);
-        assert_eq!(checked(&known, plan("Index Scan", 7.0)).unwrap_err().what, "the plan changes from run to run");
+        let node = |name: &str| Node { name: name.into(), ..Node::default() };
+        let subject = Subject { shape: node("Seq Scan").shape(), ..Subject::default() };
+        assert_eq!(subject.check_shape(&node("Seq Scan")), Ok(()));
+        assert_eq!(subject.check_shape(&node("Index Scan")).unwrap_err().what, "the plan changes from run to run");
     }
 
     /// The help text and the guide show how often a statement runs: in the fewest rounds, and in the most rounds,

@@ -67,7 +67,7 @@ impl LiveServer {
             for value in *values {
                 let mode = RunMode::timed_by(name, value, has_fast_timing);
                 let selected = session.in_rolled_back_transaction(Whose::Own, |session| {
-                    mode.settings.iter().try_for_each(|sql| session.execute(sql))
+                    mode.settings.iter().try_for_each(|sql| session.connection.execute(sql))
                 });
                 match selected {
                     Err(error) if error.state.ends_session() => return Err(error),
@@ -98,12 +98,12 @@ fn switch_auto_explain_off(session: &mut RunSession) -> Result<(), Error> {
 /// Returns the settings that the figures depend on and the given ones, with the values that they have in the runs.
 fn read_settings(session: &mut RunSession) -> Result<BTreeMap<String, String>, Error> {
     let mut settings: BTreeMap<String, String> =
-        session.in_rolled_back_transaction(Whose::Own, |session| session.run(own_sql::ALL_SETTINGS))?.json();
+        session.in_rolled_back_transaction(Whose::Own, |session| session.connection.run(own_sql::ALL_SETTINGS))?.json();
     settings.retain(|name, _| SETTINGS.contains(&name.as_str()));
     session.in_rolled_back_transaction(Whose::Users, |session| {
         session.limit_statement()?;
         session.users.settings.iter().try_for_each(|Setting { name, .. }| {
-            settings.insert(name.clone(), session.run(&show(name))?.value().unwrap_or_default().to_string());
+            settings.insert(name.clone(), session.connection.run(&show(name))?.value().unwrap_or_default().to_string());
             Ok(())
         })
     })?;

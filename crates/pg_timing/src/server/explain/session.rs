@@ -1,12 +1,14 @@
 //! A session on the server that runs statements, each in its own transaction, and rolls them back.
 
-use super::script::{Setting, explain_analyze};
+use super::script::{Setting, explain, explain_analyze};
 use super::{NOT_ROLLED_BACK, RunOptions};
 use crate::error::{Error, SqlState};
 use crate::plan::unusable::{MAX_FIGURE, check_figure, check_run};
 use crate::plan::{Explained, Plan, Unusable};
+use crate::report::Range;
 use crate::server::connection::{Connection, Rows, SUPPORTED_SERVERS};
 use crate::server::own_sql::{self, MARK};
+use crate::statistics::{ERROR, median_interval};
 use std::time::{Duration, Instant};
 
 /// Time limit of a DEALLOCATE, which takes microseconds.
@@ -15,6 +17,9 @@ const REMOVAL_LIMIT: Duration = Duration::from_secs(5);
 // Names of pg_timing's own prepared statements.
 const EMPTY: &str = "pg_timing_empty";
 const BARE_CALLS: &str = "pg_timing_bare_calls";
+/// Options of EXPLAIN. A plan without ANALYZE runs nothing.
+const PLAN: &str = "FORMAT JSON";
+const PLAN_WITH_TIME: &str = "SUMMARY, FORMAT JSON";
 /// Rows of the loop of bare calls. It takes some ms, or 60 ms where a clock read takes 800 ns.
 const BARE_CALL_ROWS: u32 = 20_000;
 
@@ -56,7 +61,7 @@ pub struct RunSession<'a> {
     /// pg_fast_timing is loaded, so it times the nodes unless a run selects another method
     pub has_fast_timing: bool,
     /// names of the statements that were prepared
-    prepared: Vec<&'static str>,
+    prepared: Vec<String>,
     /// start of the time limit
     started: Instant,
 }
@@ -90,10 +95,10 @@ impl<'a> RunSession<'a> {
     pub fn use_settings(&mut self, settings: &'a [Setting]) -> Result<(), Error> {
         let most = self.options.limit;
         // These statements take microseconds: the user's timeout already applies to some of them.
-        self.execute(&own_sql::begin("READ ONLY"))?;
+        self.connection.execute(&own_sql::begin("READ ONLY"))?;
         let mut limits = settings.iter().filter(|setting| setting.name == STATEMENT_TIMEOUT);
-        let limited = limits.try_for_each(|setting| self.execute(&setting.sql));
-        let timeout = limited.and_then(|()| self.run(&format!("SHOW {MARK} statement_timeout")));
+        let limited = limits.try_for_each(|setting| self.connection.execute(&setting.sql));
+        let timeout = limited.and_then(|()| self.connection.run(&format!("SHOW {MARK} statement_timeout")));
         let timeout = self.connection.roll_back(timeout)?;
         let timeout = timeout.value().and_then(|shown| humantime::parse_duration(shown).ok());
         let limit = timeout.filter(|timeout| !timeout.is_zero()).map_or(most, |timeout| timeout.min(most));
@@ -108,18 +113,18 @@ impl<'a> RunSession<'a> {
         self.connection.begin(mode, self.options.limit)?;
         // Before the user's settings: a SET ROLE can take the right to do this.
         if self.must_switch_off_auto_explain {
-            self.execute(SWITCH_AUTO_EXPLAIN_OFF)?;
+            self.connection.execute(SWITCH_AUTO_EXPLAIN_OFF)?;
         }
         if whose == Whose::Users {
-            self.execute(own_sql::USERS_SEARCH_PATH)?;
+            self.connection.execute(own_sql::USERS_SEARCH_PATH)?;
         }
         for setting in self.users.settings.iter().filter(|setting| setting.name != STATEMENT_TIMEOUT) {
-            self.execute(&setting.sql)?;
+            self.connection.execute(&setting.sql)?;
         }
         if whose == Whose::Own {
             // The user may have set them.
-            self.execute(own_sql::EMPTY_SEARCH_PATH)?;
-            self.execute(own_sql::USUAL_PLANNER)?;
+            self.connection.execute(own_sql::EMPTY_SEARCH_PATH)?;
+            self.connection.execute(own_sql::USUAL_PLANNER)?;
         }
         Ok(())
     }
@@ -127,15 +132,7 @@ impl<'a> RunSession<'a> {
     /// Sets the time limit of the user's statement.
     pub fn limit_statement(&mut self) -> Result<(), Error> {
         self.started = Instant::now();
-        self.execute(&own_sql::set_local(STATEMENT_TIMEOUT, self.users.limit.as_millis()))
-    }
-
-    pub fn run(&mut self, sql: &str) -> Result<Rows, Error> {
-        self.connection.run(sql)
-    }
-
-    pub fn execute(&mut self, sql: &str) -> Result<(), Error> {
-        self.connection.execute(sql)
+        self.connection.execute(&own_sql::set_local(STATEMENT_TIMEOUT, self.users.limit.as_millis()))
     }
 
     /// Runs `work` in a transaction and rolls it back, also after an error.
@@ -155,7 +152,7 @@ impl<'a> RunSession<'a> {
     /// Runs one of pg_timing's own statements in its own transaction, without parallel processes. Returns its client-side time in ms.
     fn run_own(&mut self, sql: &str) -> Result<(f64, Rows), Error> {
         self.in_rolled_back_transaction(Whose::Own, |session| {
-            own_sql::ONE_PROCESS.iter().try_for_each(|sql| session.execute(sql))?;
+            own_sql::ONE_PROCESS.iter().try_for_each(|sql| session.connection.execute(sql))?;
             session.timed(true, sql)
         })
     }
@@ -181,18 +178,20 @@ impl<'a> RunSession<'a> {
         };
         Error { what: what.unwrap_or(error.what), hint, state: error.state }
     }
-}
 
-/// Prepared statements: what the server knows about them. Nothing here runs a statement of the user.
-impl RunSession<'_> {
-    /// Returns the plan of an EXPLAIN without ANALYZE.
-    pub fn plan_of(&mut self, explain: &str) -> Result<Explained, Error> {
-        parse(&self.in_rolled_back_transaction(Whose::Users, |session| session.run(explain))?.lines())
+    // Prepared statements: what the server knows about them. Nothing here runs a statement of the user.
+
+    /// Returns the plan of a statement, which is not run.
+    pub fn plan_of(&mut self, statement: &str) -> Result<Explained, Error> {
+        let explain = explain(PLAN, statement);
+        parse(&self.in_rolled_back_transaction(Whose::Users, |session| session.connection.run(&explain))?.lines())
     }
 
     /// Runs a PREPARE. ROLLBACK does not undo it.
-    pub fn prepare(&mut self, whose: Whose, name: &'static str, sql: &str) -> Result<(), Error> {
-        self.in_rolled_back_transaction(whose, |session| session.execute(sql).map(|()| session.prepared.push(name)))
+    pub fn prepare(&mut self, whose: Whose, name: &str, sql: &str) -> Result<(), Error> {
+        self.in_rolled_back_transaction(whose, |session| {
+            session.connection.execute(sql).map(|()| session.prepared.push(name.into()))
+        })
     }
 
     /// Prepares pg_timing's own statements: an empty one, and a loop of bare calls.
@@ -202,13 +201,14 @@ impl RunSession<'_> {
         self.prepare(Whose::Own, BARE_CALLS, &format!("PREPARE {MARK} {BARE_CALLS} AS {bare_calls}"))
     }
 
-    /// Returns the server's choice of a plan for this prepared statement, after five executions. `explain` is an EXPLAIN without
-    /// ANALYZE, which runs nothing. The server counts it like an execution.
-    pub fn plan_mode_of(&mut self, explain: &str, name: &str) -> Result<&'static str, Error> {
+    /// Returns the server's choice of a plan for this prepared statement, after five executions. `execute` runs it with values. An
+    /// EXPLAIN without ANALYZE runs nothing, but the server counts it like an execution.
+    pub fn plan_mode_of(&mut self, execute: &str, name: &str) -> Result<&'static str, Error> {
         // The server plans for the values five times, and then chooses.
         const EXECUTIONS: usize = 6;
+        let explain = explain(PLAN, execute);
         self.in_rolled_back_transaction(Whose::Users, |session| {
-            (0..EXECUTIONS).try_for_each(|_| session.execute(explain))
+            (0..EXECUTIONS).try_for_each(|_| session.connection.execute(&explain))
         })?;
         let (_, rows) = self.run_own(&own_sql::generic_plans_of_prepared(name))?;
         Ok(if rows.value() == Some("0") { CUSTOM } else { GENERIC })
@@ -218,6 +218,55 @@ impl RunSession<'_> {
     pub fn deallocate_last(&mut self) -> Result<(), Error> {
         let name = self.prepared.pop();
         name.map_or(Ok(()), |name| self.connection.execute_always(&format!("DEALLOCATE {MARK} {name}")))
+    }
+
+    // Runs with their times.
+
+    fn timed(&mut self, keep: bool, sql: &str) -> Result<(f64, Rows), Error> {
+        let start = Instant::now();
+        let rows = self.connection.run_and(keep, sql)?;
+        Ok((start.elapsed().as_secs_f64() * 1e3, rows))
+    }
+
+    /// Returns the time of an empty statement in ms, from this number of executions.
+    pub fn round_trip_ms(&mut self, count: usize) -> Result<Range, Error> {
+        let mut run = |_| Ok(self.run_own(&format!("EXECUTE {MARK} {EMPTY}"))?.0);
+        // The first execution plans the statement and is not counted.
+        run(0)?;
+        let times: Result<Vec<f64>, Error> = (0..count).map(run).collect();
+        Ok(median_interval(&times?, ERROR))
+    }
+
+    /// Returns what EXPLAIN ANALYZE with these options adds to one call in a loop that does nothing else, in ms: clock reads, and counting. Noise
+    /// can make it negative.
+    pub fn bare_call_ms(&mut self, round_trip_ms: f64, options: &str) -> Result<f64, Error> {
+        let baseline_ms = self.run_own(&format!("EXECUTE {MARK} {BARE_CALLS}"))?.0 - round_trip_ms;
+        let (_, rows) = self.run_own(&explain_analyze(options, &own_sql::count_rows(BARE_CALL_ROWS)))?;
+        let timed_ms = executed(parse(&rows.lines())?, self.has_fast_timing)?.execution_ms;
+        Ok((timed_ms - baseline_ms) / f64::from(BARE_CALL_ROWS))
+    }
+
+    /// Runs a statement without EXPLAIN. `is_planned`: the server plans it anew. An EXPLAIN directly before shows the planning time,
+    /// because the machine can change its speed.
+    pub fn baseline(&mut self, sql: &str, is_planned: bool, round_trip_ms: f64) -> Result<Baseline, Error> {
+        self.in_rolled_back_transaction(Whose::Users, |session| {
+            let explain = is_planned.then(|| explain(PLAN_WITH_TIME, sql));
+            let planning_ms =
+                explain.map(|sql| parse_planning_ms(&session.connection.run(&sql)?.lines())).transpose()?;
+            session.limit_statement()?;
+            let (client_ms, rows) = session.timed(false, sql)?;
+            let ms = (client_ms - round_trip_ms - planning_ms.unwrap_or(0.0)).max(0.0);
+            Ok(Baseline { ms, planning_ms, rows: rows.count })
+        })
+    }
+
+    /// Runs an EXPLAIN ANALYZE with these settings, and returns what it prints.
+    pub fn explain(&mut self, explain: &str, settings: &[String]) -> Result<String, Error> {
+        self.in_rolled_back_transaction(Whose::Users, |session| {
+            settings.iter().try_for_each(|sql| session.connection.execute(sql))?;
+            session.limit_statement()?;
+            Ok(session.connection.run(explain)?.lines())
+        })
     }
 }
 
@@ -231,60 +280,12 @@ pub struct Baseline {
     pub rows: u64,
 }
 
-/// Runs with their times.
-impl RunSession<'_> {
-    fn timed(&mut self, keep: bool, sql: &str) -> Result<(f64, Rows), Error> {
-        let start = Instant::now();
-        let rows = self.connection.run_and(keep, sql)?;
-        Ok((start.elapsed().as_secs_f64() * 1e3, rows))
-    }
-
-    /// Returns the times of an empty statement in ms.
-    pub fn round_trips_ms(&mut self, count: usize) -> Result<Vec<f64>, Error> {
-        let mut run = |_| Ok(self.run_own(&format!("EXECUTE {MARK} {EMPTY}"))?.0);
-        // The first execution plans the statement and is not counted.
-        run(0)?;
-        (0..count).map(run).collect()
-    }
-
-    /// Returns what EXPLAIN ANALYZE with these options adds to one call in a loop that does nothing else, in ms: clock reads, and counting. Noise
-    /// can make it negative.
-    pub fn bare_call_ms(&mut self, round_trip_ms: f64, options: &str) -> Result<f64, Error> {
-        let baseline_ms = self.run_own(&format!("EXECUTE {MARK} {BARE_CALLS}"))?.0 - round_trip_ms;
-        let (_, rows) = self.run_own(&explain_analyze(options, &own_sql::count_rows(BARE_CALL_ROWS)))?;
-        let timed_ms = parse_executed(&rows.lines(), self.has_fast_timing)?.execution_ms;
-        Ok((timed_ms - baseline_ms) / f64::from(BARE_CALL_ROWS))
-    }
-
-    /// Runs a statement without EXPLAIN. `planning` is an EXPLAIN with SUMMARY if the server plans the statement anew. It runs directly
-    /// before, because the machine can change its speed.
-    pub fn baseline(&mut self, sql: &str, planning: Option<&str>, round_trip_ms: f64) -> Result<Baseline, Error> {
-        self.in_rolled_back_transaction(Whose::Users, |session| {
-            let mut planning_ms = |explain| parse_planning_ms(&session.run(explain)?.lines());
-            let planning_ms = planning.map(&mut planning_ms).transpose()?;
-            session.limit_statement()?;
-            let (client_ms, rows) = session.timed(false, sql)?;
-            let ms = (client_ms - round_trip_ms - planning_ms.unwrap_or(0.0)).max(0.0);
-            Ok(Baseline { ms, planning_ms, rows: rows.count })
-        })
-    }
-
-    /// Runs an EXPLAIN ANALYZE with these settings, and returns what it prints.
-    pub fn explain(&mut self, explain: &str, settings: &[String]) -> Result<String, Error> {
-        self.in_rolled_back_transaction(Whose::Users, |session| {
-            settings.iter().try_for_each(|sql| session.execute(sql))?;
-            session.limit_statement()?;
-            Ok(session.run(explain)?.lines())
-        })
-    }
-}
-
 /// A hint for texts that are not one statement with a plan.
 const SUPPORTED_STATEMENTS: &str = "give one statement that has a plan: SELECT, VALUES, TABLE, INSERT, UPDATE, DELETE, MERGE, \
      EXECUTE, CREATE TABLE AS; without EXPLAIN, and without commands and variables of psql";
 
 /// Parses EXPLAIN's JSON. It is a list with one entry for each statement that rules make of the original.
-fn parse(json: &str) -> Result<Explained, Error> {
+pub fn parse(json: &str) -> Result<Explained, Error> {
     if serde_json::from_str::<Vec<String>>(json).is_ok_and(|plans| !plans.is_empty()) {
         let what =
             "the statement has no plan: it is a utility statement, or the relation that it creates exists already";
@@ -306,11 +307,10 @@ fn parse_planning_ms(json: &str) -> Result<f64, Error> {
     ms.ok_or_else(|| not_understood("it has no Planning Time"))
 }
 
-/// Parses the JSON of EXPLAIN ANALYZE and returns the executed plan.
+/// Returns an executed plan, from the JSON of EXPLAIN ANALYZE.
 ///
 /// pg_fast_timing may estimate the times. Servers before 18 do not show this in the plan, so the caller says it.
-pub fn parse_executed(json: &str, fast_timing: bool) -> Result<Plan, Error> {
-    let explained = parse(json)?;
+pub fn executed(explained: Explained, fast_timing: bool) -> Result<Plan, Error> {
     explained.execution_ms.ok_or_else(|| not_understood("it has no Execution Time"))?;
     let mut plan = Plan::new(explained);
     plan.uses_fast_timing |= fast_timing;
@@ -346,6 +346,10 @@ mod tests {
     use super::*;
 
     const PLAN: &str = r#"{"Plan": {"Node Type": "Result"}}"#;
+
+    fn parse_executed(json: &str, fast_timing: bool) -> Result<Plan, Error> {
+        executed(parse(json)?, fast_timing)
+    }
 
     #[test]
     fn exactly_one_plan_is_accepted() {

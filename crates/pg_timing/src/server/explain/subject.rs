@@ -6,24 +6,11 @@
 //! does its choice. So `plan_cache_mode` stays as it is: another value would also change the plans of queries in functions.
 
 use super::NOT_ROLLED_BACK;
-use super::script::{Script, explain};
-use super::session::{Baseline, CUSTOM, RunSession, Whose};
+use super::script::Script;
+use super::session::{CUSTOM, RunSession, Whose};
 use crate::error::{Error, require};
-use crate::plan::Explained;
+use crate::plan::{Explained, Node};
 use crate::server::own_sql::MARK;
-
-/// Names of the prepared statement and its baseline.
-pub type Names = [&'static str; 2];
-pub const NAMES: Names = ["pg_timing_statement", "pg_timing_baseline"];
-/// Those of the second statement, with `--against`.
-pub const NAMES_OF_B: Names = ["pg_timing_statement_b", "pg_timing_baseline_b"];
-
-/// A plan without ANALYZE runs nothing.
-const PLAN: &str = "FORMAT JSON";
-pub const PLAN_CHANGES: &str = "the plan changes from run to run";
-pub const SAME_PLAN: &str =
-    "only runs of the same plan can be compared: run ANALYZE on the tables, or wait for autovacuum";
-const PLAN_WITH_TIME: &str = "SUMMARY, FORMAT JSON";
 
 /// The statement of a measurement. Its parts exist on the server after [`Subject::prepare`].
 #[derive(Clone, Debug, Default)]
@@ -43,21 +30,21 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// Returns an error if this is the root of another plan.
+    pub fn check_shape(&self, root: &Node) -> Result<(), Error> {
+        let hint = "only runs of the same plan can be compared: run ANALYZE on the tables, or wait for autovacuum";
+        require(root.shape() == self.shape, "the plan changes from run to run", hint)
+    }
+
     /// Returns an error if the server has another plan now.
     pub fn check_plan(&self, session: &mut RunSession) -> Result<(), Error> {
-        let plan = session.plan_of(&explain(PLAN, &self.explained))?;
-        require(plan.root.shape() == self.shape, PLAN_CHANGES, SAME_PLAN)
+        self.check_shape(&session.plan_of(&self.explained)?.root)
     }
 
-    /// Runs the statement without EXPLAIN.
-    pub fn run(&self, session: &mut RunSession, round_trip_ms: f64) -> Result<Baseline, Error> {
-        let planning = self.is_planned.then(|| explain(PLAN_WITH_TIME, &self.baseline));
-        session.baseline(&self.baseline, planning.as_deref(), round_trip_ms)
-    }
-
-    /// Prepares the statement and its baseline. Runs neither.
-    pub fn prepare(session: &mut RunSession, script: &Script, names: Names) -> Result<Subject, Error> {
-        let [statement_name, baseline_name] = names;
+    /// Prepares the statement and its baseline, with names that end with `suffix`. Runs neither.
+    pub fn prepare(session: &mut RunSession, script: &Script, suffix: &str) -> Result<Subject, Error> {
+        let names = ["statement", "baseline"].map(|kind| format!("pg_timing_{kind}{suffix}"));
+        let [statement_name, baseline_name] = names.each_ref().map(String::as_str);
         let values = script.values.as_deref();
         let execute = |name: &str| format!("EXECUTE {MARK} {name}{}", values.unwrap_or_default());
         let mut subject = Subject::default();
@@ -71,12 +58,11 @@ impl Subject {
         }
         session.connection.hides_statements = values.is_some();
         subject.explained = if values.is_some() { execute(statement_name) } else { script.query.clone() };
-        let explain_plan = explain(PLAN, &subject.explained);
-        let mut plan = session.plan_of(&explain_plan)?;
+        let mut plan = session.plan_of(&subject.explained)?;
         let has_parameters = values.is_some_and(|values| !values.is_empty());
         if has_parameters {
-            subject.plan_mode = Some(session.plan_mode_of(&explain_plan, statement_name)?);
-            plan = session.plan_of(&explain_plan)?;
+            subject.plan_mode = Some(session.plan_mode_of(&subject.explained, statement_name)?);
+            plan = session.plan_of(&subject.explained)?;
         }
         subject.is_planned = script.is_create() || subject.plan_mode == Some(CUSTOM);
         subject.shape = plan.root.shape();
@@ -88,12 +74,12 @@ impl Subject {
             if session.prepare(Whose::Users, baseline_name, &script.prepare_as(baseline_name, &query)).is_err() {
                 continue;
             }
-            let wrapped = explain(PLAN, &execute(baseline_name));
+            let wrapped = execute(baseline_name);
             let mode = has_parameters.then(|| session.plan_mode_of(&wrapped, baseline_name).ok()).flatten();
             // The OFFSET adds a Limit node. Below it, the plan must stay the same.
             let is_same = |plan: Explained| plan.root.children.iter().any(|below| below.shape() == subject.shape);
             if mode == subject.plan_mode && session.plan_of(&wrapped).is_ok_and(is_same) {
-                (subject.baseline, subject.skips_rows) = (execute(baseline_name), true);
+                (subject.baseline, subject.skips_rows) = (wrapped, true);
                 return Ok(subject);
             }
             session.deallocate_last()?;
