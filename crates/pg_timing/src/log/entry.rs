@@ -60,6 +60,8 @@ impl Format {
 #[derive(Default)]
 pub struct Open {
     pub entry: Entry,
+    /// the sender of the value and the line with the announcement, until [`Open::identify`] needs them
+    pub first: Option<(String, String)>,
     /// the announcement, without what changes from line to line
     pub announcement: String,
     /// the sender of the lines, as the first line after the announcement shows it
@@ -84,6 +86,13 @@ pub enum State {
 }
 
 impl Open {
+    /// Finds who sent the announcement. Most logs have no senders.
+    pub fn identify(&mut self) {
+        if let Some((of_value, line)) = self.first.take() {
+            (self.announcement, self.part) = sender(&of_value, &line);
+        }
+    }
+
     /// Returns whether a line with a tab belongs to this message. `sender` is what precedes the tab.
     pub fn is_from(&self, sender: &str) -> bool {
         match &self.sender {

@@ -9,7 +9,8 @@ use super::values::{self, Csv, Value};
 use crate::json::is_quote;
 use crate::plan::Unusable;
 use crate::plan::text::names_node;
-use memchr::memmem;
+use memchr::{memchr, memmem};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// More senders never write a message at the same time.
@@ -96,7 +97,9 @@ impl Messages {
     /// Receives a line of the file.
     pub fn line(&mut self, line: &Line) {
         self.place.line += 1;
-        let text = String::from_utf8_lossy(line.text);
+        // Nearly all lines are valid, and this check is ten times as fast.
+        let valid = str::from_utf8(line.text).map(Cow::Borrowed);
+        let text = valid.unwrap_or_else(|_| String::from_utf8_lossy(line.text));
         let mut text = &*text;
         if self.place.line == 1 {
             text = text.trim_start_matches('\u{feff}');
@@ -233,6 +236,10 @@ impl Messages {
         if text.is_empty() && self.line_key.is_some() {
             return true;
         }
+        // Most lines continue a message, and none of them is JSON.
+        if text.starts_with('\t') {
+            return false;
+        }
         let open = self.open.last().filter(|_| self.is_in_message && self.line_key.is_none());
         let is_untabbed = open.is_some_and(|open| !open.has_tabs);
         let json = if is_untabbed { None } else { json_in(text, self.line_key.is_some()) };
@@ -324,7 +331,9 @@ impl Messages {
 
     /// Receives a line of a text log, or of text outside of a log.
     fn text_line(&mut self, text: &str, origin: &Origin) {
-        if let Some(lines) = text.split_once("plan:#012") {
+        if memchr(b'#', text.as_bytes()).is_some()
+            && let Some(lines) = text.split_once("plan:#012")
+        {
             // rsyslog writes a message in one line.
             self.text_line(&[lines.0, "plan:"].concat(), origin);
             return lines.1.split("#012").for_each(|line| self.text_line(line, origin));
@@ -343,13 +352,13 @@ impl Messages {
             return self.other_line(text, origin);
         }
         self.begin_log(false);
-        let needs_sender = ms.is_some() || !self.open.is_empty();
-        let (sent, part) = if needs_sender { sender(&origin.sender, text) } else { (String::new(), None) };
+        let sent = if self.has_senders { sender(&origin.sender, text).0 } else { String::new() };
         self.end_before_record(record, &sent);
         if let Some(ms) = ms {
             let message = Some(Message { ms, ..Message::default() });
             let entry = Entry { place: self.place, host: origin.host.clone(), message, ..Entry::default() };
-            self.open.push(Open { entry, announcement: sent, part, ..Open::default() });
+            let first = Some((origin.sender.clone(), text.to_string()));
+            self.open.push(Open { entry, first, ..Open::default() });
             self.is_in_message = true;
             self.limit_open(MAX_OPEN);
         }
@@ -363,8 +372,9 @@ impl Messages {
 
     /// Receives a line with the server's tab. Returns whether it belongs to the record before it.
     fn tabbed_line(&mut self, before: &str, rest: &str, text: &str, origin: &Origin) -> bool {
-        let (sender, part) = sender(&origin.sender, before);
-        if !sender.is_empty() {
+        if !before.is_empty() || !origin.sender.is_empty() {
+            let (sender, part) = sender(&origin.sender, before);
+            self.open.iter_mut().for_each(Open::identify);
             let Some(open) = self.open.iter_mut().rev().find(|open| open.is_from(&sender)) else { return false };
             (self.has_senders, open.sender) = (true, Some(sender));
             open.push_tabbed(rest, part);

@@ -324,6 +324,9 @@ fn several_hosts(plans: BTreeMap<Arc<str>, u64>) -> Vec<LogHost> {
 /// Text per batch of entries. To start a thread for a batch takes some microseconds.
 const BATCH_BYTES: usize = 128 << 10;
 
+/// Batches per thread that are not collected. The oldest one can take long, and the other threads must not wait for it.
+const WAITING: usize = 3;
+
 /// Longer texts are parsed one after the other, because a plan needs about 40 times the memory of its text.
 const LARGE_BYTES: usize = 1 << 20;
 
@@ -426,7 +429,7 @@ impl Reader<'_> {
             self.entries.push(entry);
             if self.bytes >= BATCH_BYTES && !self.is_done {
                 self.bytes = 0;
-                self.is_done = (self.send)(std::mem::take(&mut self.entries), self.threads).is_break();
+                self.is_done = (self.send)(std::mem::take(&mut self.entries), WAITING * self.threads).is_break();
             }
         }
     }

@@ -286,7 +286,7 @@ fn is_text(key: &str) -> bool {
 /// Returns the key that JSON has for an element. The server writes `-` for each character that a name cannot have.
 fn key(element: &str) -> String {
     // The names of settings have no capital letters.
-    if element.starts_with(|c: char| c.is_ascii_lowercase()) {
+    if element.starts_with(|c: char| c.is_ascii_lowercase()) || !element.contains('-') {
         return element.into();
     }
     let key = element.replace('-', " ");
