@@ -31,6 +31,11 @@
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "portability/instr_time.h"
+#if PG_VERSION_NUM >= 160000
+#include "nodes/queryjumble.h"
+#else
+#include "utils/queryjumble.h"
+#endif
 
 /* 20 has another name for it. */
 #ifndef pg_attribute_always_inline
@@ -46,9 +51,25 @@
 #define RUN_ARGUMENTS	queryDesc, direction, count, execute_once
 #endif
 
+/* Whether a plan node chooses some of its children when it starts or runs. */
+#if PG_VERSION_NUM >= 180000
+#define PRUNES(type, plan)	(((const type *) (plan))->part_prune_index >= 0)
+#else
+#define PRUNES(type, plan)	(((const type *) (plan))->part_prune_info != NULL)
+#endif
+#define CHOOSES_PARTITIONS(plan) \
+	((IsA(plan, Append) && PRUNES(Append, plan)) || (IsA(plan, MergeAppend) && PRUNES(MergeAppend, plan)))
+
+/* Creates a hash table in shared memory. */
+#if PG_VERSION_NUM >= 190000
+#define SHARED_HASH(name, elements, control)	ShmemInitHash(name, elements, control, HASH_ELEM | HASH_BLOBS)
+#else
+#define SHARED_HASH(name, elements, control)	ShmemInitHash(name, elements, elements, control, HASH_ELEM | HASH_BLOBS)
+#endif
+
 /* The name and the version of a module are visible to users since 18. */
 #if PG_VERSION_NUM >= 180000
-#define MODULE_MAGIC	PG_MODULE_MAGIC_EXT(.name = "pg_fast_timing", .version = "1.1")
+#define MODULE_MAGIC	PG_MODULE_MAGIC_EXT(.name = "pg_fast_timing", .version = "1.2")
 #else
 #define MODULE_MAGIC	PG_MODULE_MAGIC
 #endif

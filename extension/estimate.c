@@ -14,6 +14,12 @@
 /* An interval of two standard errors contains the true value in 95% of cases. */
 #define STANDARD_ERRORS		2.0
 
+/* The mean square of the intervals between ticks, in periods^2: they are distributed evenly from 0.5 to 1.5. */
+#define MEAN_SQUARE			(13.0 / 12)
+
+/* If ticks are missing for a larger part of a statement, its waits are unknown. */
+#define LOST_PART			0.05
+
 LastStatement pft_last;
 
 /* What is known about a node's time. */
@@ -44,6 +50,15 @@ ticks_error_ns(const FastInstr *fi)
 
 	return STANDARD_ERRORS * sqrt(variance + period * period) + period +
 		query->lost_ns + query->tickless_ns;
+}
+
+/* Returns the error of a sum over many executions.  A node that takes less than a period can have no tick by chance. */
+double
+pft_error_of_sum(double variance)
+{
+	double		period = pft_ticker_period_ns();
+
+	return variance > 0 ? STANDARD_ERRORS * sqrt(variance + period * period) + period : 0;
 }
 
 /* Adds the error of the time of parallel workers to an estimate, if not every call was timed. */
@@ -250,18 +265,20 @@ read_workers(FastQuery *query)
 	query->workers_exact = pft_fits_budget(query, calls);
 }
 
-/* Describes the statement, for the functions that print it. */
-static void
+/* Describes the statement, for the functions that print it, and counts it. */
+static LastStatement
 note_statement(const FastQuery *query)
 {
-	LastStatement *last = &pft_last;
+	LastStatement statement = {
+		.method = query->method,
+		.clock = query->clock,
+		.period_ns = query->period_ns,
+		.jumped = query->jumped,
+		.just_finished = true
+	};
+	LastStatement *last = &statement;
 	double		cost_ns = 0;
 
-	last->just_finished = true;
-	last->method = query->method;
-	last->clock = query->clock;
-	last->period_ns = query->period_ns;
-	last->jumped = query->jumped;
 	for (int i = 0; i < query->node_count; i++)
 	{
 		const FastInstr *fi = pft_instr_of(query->nodes[i].node);
@@ -281,12 +298,13 @@ note_statement(const FastQuery *query)
 	pft_stats_add(TIMING_NS, (uint64) cost_ns);
 	/* Parallel workers do not count their leader's statement once more. */
 	if (IsParallelWorker())
-		return;
+		return statement;
 	pft_stats_add(STATEMENTS, 1);
 	pft_stats_add(EXACT_NODES, query->jumped ? 0 : last->nodes - last->estimated - last->untimed);
 	pft_stats_add(ESTIMATED_NODES, last->estimated);
-	pft_stats_add(WITHOUT_TICKS, last->untimed > 0 || query->tickless_ns > 0);
+	pft_stats_add(WITHOUT_TICKS, last->untimed > 0 || (query->tickless_ns > 0 && (query->sampled > 0 || query->parallel)));
 	pft_stats_add(CLOCK_JUMPS, query->jumped);
+	return statement;
 }
 
 /* Returns a text about the last timed statement, in the current memory context; NULL: all its times are exact. */
@@ -312,10 +330,159 @@ pft_describe_last(void)
 	return text.data;
 }
 
+static double
+total_ns(const PlanState *node)
+{
+	return node->instrument != NULL ? CORE_NS_OF_TIME(CORE_TOTAL(node->instrument)) : 0;
+}
+
+/* Returns the time of a node's calls by its caller.  If only the node ran in parallel workers, these are the calls of the leader. */
+static double
+called_ns(const TreeNode *each, const PlanState *caller)
+{
+	const CoreWorkers *workers = each->node->worker_instrument;
+	double		ns = total_ns(each->node);
+
+	for (int n = 0; workers != NULL && caller->worker_instrument == NULL && n < workers->num_workers; n++)
+		ns -= CORE_NS_OF_TIME(CORE_TOTAL(&workers->instrument[n]));
+	return Max(ns, 0);
+}
+
+/* Returns the variance of a time that was estimated from ticks: each tick hits it with the probability of its share. */
+static double
+variance_of(const FastQuery *query, double ns)
+{
+	double		share = ns < query->elapsed_ns ? ns / query->elapsed_ns : 0;
+
+	return ns * query->period_ns * MEAN_SQUARE * (1 - share);
+}
+
+static bool
+is_estimated(const TreeNode *each)
+{
+	return each->fi != NULL && pft_estimate(each->fi).quality == TIME_ESTIMATED;
+}
+
+/*
+ * Subtracts a node's time from that of its callers.  If several nodes call it,
+ * nobody knows the parts.  Ticks that hit both nodes hit the difference in neither.
+ */
+static void
+subtract_from_callers(FastQuery *query, const TreeNode *each)
+{
+	bool		several = bms_num_members(each->readers) > 1;
+	double		left;
+
+	if (each->caller < 0)
+		return;
+	left = called_ns(each, query->nodes[each->caller].node);
+	for (int i = several ? bms_next_member(each->readers, -1) : each->caller; i >= 0; i = several ? bms_next_member(each->readers, i) : -1)
+	{
+		TreeNode   *caller = &query->nodes[i];
+		double		part = several ? Min(left, Max(caller->self_ns, 0)) : left;
+
+		if (several)
+			caller->self_variance += left * left;
+		if (is_estimated(caller) != is_estimated(each))
+			caller->self_variance += variance_of(query, part);
+		caller->self_ns -= part;
+		left -= part;
+	}
+}
+
+/*
+ * Finds the nodes' own times.  They can be negative by chance, until the times are
+ * consistent.  The server times bitmap nodes, so their waits count for the bitmap
+ * heap scan.
+ */
+static void
+find_self_times(FastQuery *query)
+{
+	for (int i = 0; i < query->node_count; i++)
+	{
+		TreeNode   *each = &query->nodes[i];
+
+		if (each->node->instrument != NULL)
+			InstrEndLoop(each->node->instrument);
+		each->self_ns = total_ns(each->node);
+		each->self_variance = each->waits_of_ns = 0;
+	}
+	/* A subplan's time is known to be that of its callers after the other nodes below them are subtracted. */
+	for (int subplans = 0; subplans <= 1; subplans++)
+		for (int i = 0; i < query->node_count; i++)
+			if ((query->nodes[i].readers != NULL) == subplans)
+				subtract_from_callers(query, &query->nodes[i]);
+	for (int i = query->node_count - 1; i >= 0; i--)
+	{
+		TreeNode   *each = &query->nodes[i];
+
+		if (is_estimated(each))
+			each->self_variance += variance_of(query, Max(each->self_ns, 0)) + pow(query->lost_ns + query->tickless_ns, 2);
+		each->waits_of_ns += query->with_waits ? each->self_ns : 0;
+		if (pft_returns_all_at_once(each->node) && !IsA(each->node, HashState) && each->caller >= 0)
+		{
+			query->nodes[each->caller].waits_of_ns += each->waits_of_ns;
+			each->waits_of_ns = 0;
+		}
+	}
+}
+
+/* Returns the calls of a node in all processes. */
+static double
+all_calls(const TreeNode *each)
+{
+	const CoreWorkers *workers = each->node->worker_instrument;
+	double		calls = each->fi != NULL ? pft_calls(each->fi) : calls_without_wrapper(each->node);
+
+	for (int n = 0; workers != NULL && n < workers->num_workers; n++)
+		calls += workers->instrument[n].ntuples + workers->instrument[n].nloops;
+	return calls;
+}
+
+/* Returns what the profile stores of a node.  CPU_NS still contains the waits: only their sums are limited to the time. */
+void
+pft_node_values(const FastQuery *query, int i, double *values)
+{
+	const TreeNode *each = &query->nodes[i];
+	const CoreInstr *core = each->node->instrument;
+	const BufferUsage *buffers = core != NULL ? &CORE_USAGE(core)->bufusage : NULL;
+
+	memset(values, 0, NODE_VALUES * sizeof(double));
+	values[EXECUTIONS] = 1;
+	values[PLAN_NS] = i == 0 ? query->elapsed_ns : 0;
+	values[PLAN_CLIENT_NS] = i == 0 && query->with_waits ? pft_waits_of_class(query->outside, WAIT_CLIENT) : 0;
+	if (core == NULL)
+		return;
+	values[LOOPS] = core->nloops;
+	values[ROWS] = core->ntuples;
+	values[CALLS] = all_calls(each);
+	values[PLANNED_ROWS] = each->node->plan->plan_rows * core->nloops;
+	values[TOTAL_NS] = total_ns(each->node);
+	values[SELF_NS] = each->self_ns;
+	values[SELF_VARIANCE] = each->self_variance;
+	values[STARTUP_NS] = CORE_NS_OF_TIME(CORE_STARTUP(core));
+	values[CPU_NS] = each->waits_of_ns;
+	for (int c = 0; query->with_waits && c < WAIT_CLASSES; c++)
+		values[FIRST_WAIT_NS + c] = pft_waits_of_class(each->waits, c);
+	values[SHARED_HIT] = buffers->shared_blks_hit;
+	values[SHARED_READ] = buffers->shared_blks_read;
+	values[TEMP_BLOCKS] = buffers->temp_blks_read + buffers->temp_blks_written;
+}
+
+static bool
+all_timed(const FastQuery *query)
+{
+	for (int i = 0; i < query->node_count; i++)
+		if (query->nodes[i].fi != NULL && pft_estimate(query->nodes[i].fi).quality > TIME_ESTIMATED)
+			return false;
+	return true;
+}
+
 /* Called after the last call of a query.  `query` is NULL if the server timed the statement. */
 void
 pft_finish(QueryDesc *queryDesc, FastQuery *query)
 {
+	LastStatement statement;
 	double		calls = 0;
 
 	pft_last.just_finished = false;
@@ -325,14 +492,27 @@ pft_finish(QueryDesc *queryDesc, FastQuery *query)
 			calls += calls_without_wrapper(query->nodes[i].node);
 	}
 	pft_stats_add(NODE_CALLS, (uint64) calls);
-	/* An untimed statement does not replace the last timed one. */
-	if (!(queryDesc->instrument_options & INSTRUMENT_TIMER) ||
-		(query != NULL && query->method == METHOD_COUNT))
-		return;
-	memset(&pft_last, 0, sizeof(pft_last));
-	if (query == NULL)
+	/* An untimed statement does not replace the last timed one, and neither does one that only the profile times. */
+	if ((queryDesc->instrument_options & INSTRUMENT_TIMER) && (query == NULL || query->method != METHOD_COUNT))
+		memset(&pft_last, 0, sizeof(pft_last));
+	if (query == NULL || query->method == METHOD_COUNT)
 		return;
 	read_workers(query);
+	query->with_waits &= !query->jumped && query->tickless_ns <= LOST_PART * query->elapsed_ns;
+	if (query->wants_waits && IsParallelWorker())
+		pft_waits_report(query);
+	if (query->with_waits && query->parallel)
+		pft_waits_collect(query);
+	/* The profile adds up times before they are made consistent, because corrections do not cancel each other in a sum. */
+	if (query->profiled && !IsParallelWorker())
+	{
+		find_self_times(query);
+		pft_profile_add(queryDesc, query, all_timed(query));
+	}
 	make_consistent(query);
-	note_statement(query);
+	if (query->wants_waits)
+		find_self_times(query);
+	statement = note_statement(query);
+	if (queryDesc->instrument_options & INSTRUMENT_TIMER)
+		pft_last = statement;
 }

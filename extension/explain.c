@@ -106,16 +106,67 @@ explain_timing(const FastInstr *fi, ExplainState *es)
 		ExplainPropertyText("Timing", texts[estimate.quality], es);
 }
 
+static const char *const class_names[] = {"I/O", "Lock", "Client", "Other"};
+
+static void
+explain_waits_as_text(const SelfTime *self, ExplainState *es)
+{
+	StringInfoData text;
+
+	initStringInfo(&text);
+	for (int i = 0; i < WAIT_CLASSES; i++)
+	{
+		const WaitPart *part = &self->waits[i];
+
+		if (part->ns > 0)
+			appendStringInfo(&text, "%s %.0f ms (%s %.0f ms), ", class_names[i], part->ns / 1e6,
+							 pft_waits_name(part->longest), part->longest_ns / 1e6);
+	}
+	appendStringInfo(&text, "CPU %.0f ms", self->cpu_ns / 1e6);
+	ExplainPropertyText("Waits", text.data, es);
+}
+
+/* Prints what a node waited for, in all loops together.  Without waits, and without details, it prints nothing. */
+static void
+explain_waits(const TreeNode *node, ExplainState *es)
+{
+	SelfTime	self = pft_waits_divide(node->waits, node->waits_of_ns);
+
+	if (node->waits == NULL && (!details_requested(es) || node->waits_of_ns == 0))
+		return;
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		explain_waits_as_text(&self, es);
+		return;
+	}
+	ExplainOpenGroup("Waits", "Waits", true, es);
+	for (int i = 0; i < WAIT_CLASSES; i++)
+	{
+		const WaitPart *part = &self.waits[i];
+
+		ExplainPropertyFloat(psprintf("%s Time", class_names[i]), "ms", part->ns / 1e6, 3, es);
+		if (part->ns == 0)
+			continue;
+		ExplainPropertyText(psprintf("%s Longest Event", class_names[i]), pft_waits_name(part->longest), es);
+		ExplainPropertyFloat(psprintf("%s Longest Event Time", class_names[i]), "ms", part->longest_ns / 1e6, 3, es);
+	}
+	ExplainPropertyFloat("CPU Time", "ms", self.cpu_ns / 1e6, 3, es);
+	ExplainCloseGroup("Waits", "Waits", true, es);
+}
+
 static void
 explain_node(PlanState *planstate, List *ancestors, const char *relationship,
 			 const char *plan_name, ExplainState *es)
 {
 	const FastInstr *fi = es->analyze && es->timing ? pft_instr_of(planstate) : NULL;
+	const TreeNode *node = es->analyze && es->timing ? pft_tree_node_of(planstate) : NULL;
 
 	if (prev_explain_per_node)
 		prev_explain_per_node(planstate, ancestors, relationship, plan_name, es);
 	if (fi != NULL && fi->core.nloops > 0)
 		explain_timing(fi, es);
+	if (node != NULL && node->waits_of_ns > 0)
+		explain_waits(node, es);
 }
 
 static void

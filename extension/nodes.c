@@ -137,6 +137,34 @@ pft_returns_all_at_once(const PlanState *node)
 		IsA(node, BitmapAndState) || IsA(node, BitmapOrState);
 }
 
+static TreeNode *
+find_node(const FastQuery *query, const PlanState *node)
+{
+	for (int i = 0; i < query->node_count; i++)
+		if (query->nodes[i].node == node)
+			return &query->nodes[i];
+	return NULL;
+}
+
+/* Returns our state of a plan node, or NULL. */
+const TreeNode *
+pft_tree_node_of(const PlanState *node)
+{
+	const FastInstr *fi = pft_instr_of(node);
+	dlist_iter	each;
+
+	if (fi != NULL)
+		return fi->tree_node;
+	dlist_foreach(each, &queries)
+	{
+		const FastQuery *query = dlist_container(FastQuery, link, each.cur);
+
+		if (query->estate == node->state)
+			return find_node(query, node);
+	}
+	return NULL;
+}
+
 static bool
 has_usable_id(const PlanState *node)
 {
@@ -167,7 +195,12 @@ store_nodes(PlanState *node, void *context)
 	else if (bms_is_member(id, walk->subplans))
 	{
 		if (bms_is_member(id, walk->visited))
+		{
+			TreeNode   *subplan = find_node(query, node);
+
+			subplan->readers = bms_add_member(subplan->readers, caller);
 			return false;
+		}
 		walk->visited = bms_add_member(walk->visited, id);
 		parent = -1;
 	}
@@ -177,19 +210,94 @@ store_nodes(PlanState *node, void *context)
 		query->nodes = repalloc_huge(query->nodes, walk->allocated * sizeof(TreeNode));
 	}
 	walk->parent = query->node_count;
-	query->nodes[query->node_count++] = (TreeNode) {.node = node, .parent = parent};
+	query->nodes[query->node_count++] = (TreeNode) {.node = node, .parent = parent, .caller = caller,
+		.readers = parent < 0 && caller >= 0 ? bms_make_singleton(caller) : NULL};
 	planstate_tree_walker(node, store_nodes, walk);
 	walk->parent = caller;
 	return false;
 }
 
+/* Returns whether a node, or a node below it, needs the result of a subplan that its owner does not call itself. */
+static bool
+needs(const PlanState *node, const SubPlan *subplan)
+{
+	ListCell   *cell;
+
+	if (subplan->subLinkType == CTE_SUBLINK)
+		return IsA(node, CteScanState) && castNode(CteScan, node->plan)->ctePlanId == subplan->plan_id;
+	foreach(cell, subplan->setParam)
+		if (bms_is_member(lfirst_int(cell), node->plan->allParam))
+			return true;
+	return false;
+}
+
+/* A Gather node evaluates what its workers need. */
+static bool
+evaluates(const PlanState *node, const SubPlan *subplan)
+{
+	const Bitmapset *params = NULL;
+
+	if (IsA(node, GatherState))
+		params = castNode(Gather, node->plan)->initParam;
+	if (IsA(node, GatherMergeState))
+		params = castNode(GatherMerge, node->plan)->initParam;
+	return subplan->setParam != NIL && bms_is_member(linitial_int(subplan->setParam), params);
+}
+
+/* Finds the lowest nodes that need the result of a subplan. */
+static Bitmapset *
+find_readers(const FastQuery *query, const SubPlan *subplan)
+{
+	Bitmapset  *readers = NULL;
+	Bitmapset  *callers = NULL;
+
+	for (int i = query->node_count - 1; i >= 0; i--)
+	{
+		int			reader = i;
+
+		if (!needs(query->nodes[i].node, subplan))
+			continue;
+		if (query->nodes[i].caller >= 0)
+			callers = bms_add_member(callers, query->nodes[i].caller);
+		for (int outer = i; outer >= 0; outer = query->nodes[outer].parent)
+			if (evaluates(query->nodes[outer].node, subplan))
+				reader = outer;
+		if (!bms_is_member(i, callers))
+			readers = bms_add_member(readers, reader);
+	}
+	bms_free(callers);
+	return readers;
+}
+
+/* Finds the nodes that call InitPlans and CTEs.  The node that owns them in the plan does not. */
+static void
+find_all_readers(FastQuery *query)
+{
+	for (int i = 0; i < query->node_count; i++)
+	{
+		ListCell   *cell;
+
+		foreach(cell, query->nodes[i].node->initPlan)
+		{
+			SubPlanState *subplan = lfirst(cell);
+			TreeNode   *root = find_node(query, subplan->planstate);
+
+			if (root == NULL)
+				continue;
+			root->readers = find_readers(query, subplan->subplan);
+			root->caller = bms_next_member(root->readers, -1);
+		}
+	}
+}
+
 static void
 store_tree(FastQuery *query, QueryDesc *queryDesc)
 {
+	MemoryContext old = MemoryContextSwitchTo(query->context);
 	Walk		walk = {.query = query, .allocated = INITIAL_NODES, .parent = -1};
 	ListCell   *cell;
 
-	query->nodes = MemoryContextAlloc(query->context, INITIAL_NODES * sizeof(TreeNode));
+	query->nodes = palloc(INITIAL_NODES * sizeof(TreeNode));
 	foreach(cell, queryDesc->estate->es_subplanstates)
 	{
 		PlanState  *subplan = lfirst(cell);
@@ -201,6 +309,9 @@ store_tree(FastQuery *query, QueryDesc *queryDesc)
 	store_nodes(queryDesc->planstate, &walk);
 	bms_free(walk.subplans);
 	bms_free(walk.visited);
+	if (queryDesc->estate->es_subplanstates != NIL && query->wants_waits)
+		find_all_readers(query);
+	MemoryContextSwitchTo(old);
 }
 
 /*
@@ -223,12 +334,12 @@ release_query(void *released)
 		calls += pft_calls(fi);
 		pool_return(fi);
 	}
-	pft_stats_add(NODE_CALLS, (uint64) calls);
+	pft_stats_add(NODE_CALLS, query->uncounted ? 0 : (uint64) calls);
 }
 
 /* Adds a query to the queries that we time.  It is removed together with its memory context. */
 static FastQuery *
-create_query(QueryDesc *queryDesc, Method method)
+create_query(QueryDesc *queryDesc, Method method, bool typed, bool profiled)
 {
 	MemoryContext context = AllocSetContextCreate(queryDesc->estate->es_query_cxt,
 												  "pg_fast_timing", ALLOCSET_SMALL_SIZES);
@@ -237,6 +348,10 @@ create_query(QueryDesc *queryDesc, Method method)
 	query->context = context;
 	query->estate = queryDesc->estate;
 	query->method = method;
+	query->queryid = queryDesc->plannedstmt->queryId;
+	query->typed = typed;
+	query->profiled = profiled;
+	query->wants_waits = profiled || (typed && method == METHOD_AUTO && PG_VERSION_NUM >= 180000);
 	store_tree(query, queryDesc);
 	dlist_push_head(&queries, &query->link);
 	query->release.func = release_query;
@@ -324,6 +439,10 @@ gather_call(PlanState *node)
 	query = fi->query;
 	outer = query->gather;
 	query->gather = node;
+	if (query->with_waits && query->parallel)
+		pft_waits_collect(query);	/* of the loop before */
+	if (query->profiled)
+		node->state->es_instrument |= INSTRUMENT_TIMER | INSTRUMENT_BUFFERS;	/* for the workers */
 	if (query->method == METHOD_AUTO)
 		query->parallel = pft_ticker_start();
 	slot = fi->wrapper(node);
@@ -357,6 +476,7 @@ install_node(FastQuery *query, TreeNode *each)
 		fi->core = *node->instrument;
 		fi->node = node;
 		fi->query = query;
+		fi->tree_node = each;
 		fi->phase = query->method == METHOD_COUNT ? PHASE_UNTIMED : PHASE_EXACT;
 		fi->wrapper = pft_wrapper(fi);
 		if (IsA(node, GatherState) || IsA(node, GatherMergeState))
@@ -381,11 +501,30 @@ pft_reinstall(FastQuery *query)
 		install_node(query, &query->nodes[i]);
 }
 
-/* Replaces the server's instrumentation in an initialized query.  `typed`: a person has typed EXPLAIN. */
-void
-pft_install(QueryDesc *queryDesc, Method method, bool typed)
+/* Turns on all instrumentation that the profile needs.  Core has created it without any option of its own. */
+static void
+enable_instrumentation(const FastQuery *query)
 {
-	bool		wants_timer = queryDesc->estate->es_instrument & INSTRUMENT_TIMER;
+	for (int i = 0; i < query->node_count; i++)
+	{
+		CoreInstr  *core = query->nodes[i].node->instrument;
+
+		if (core == NULL)
+			continue;
+		CORE_USAGE(core)->need_timer = true;
+		CORE_USAGE(core)->need_bufusage = true;
+	}
+}
+
+/*
+ * Replaces the server's instrumentation in an initialized query.  `typed`: a person
+ * has typed EXPLAIN.  `profiled`: the profile adds its times.  `uncounted`: nobody
+ * else wants its calls.
+ */
+void
+pft_install(QueryDesc *queryDesc, Method method, bool typed, bool profiled, bool uncounted)
+{
+	bool		wants_timer = profiled || (queryDesc->estate->es_instrument & INSTRUMENT_TIMER);
 	FastQuery  *query;
 	bool		tsc = false;
 
@@ -393,6 +532,8 @@ pft_install(QueryDesc *queryDesc, Method method, bool typed)
 	{
 		/* With auto, a parallel worker does not wait for the rate, because its leader waits for it. */
 		tsc = pft_tsc_usable(method == METHOD_TSC || !IsParallelWorker());
+		if (method == METHOD_TSC && !tsc && !(queryDesc->estate->es_instrument & INSTRUMENT_TIMER))
+			method = METHOD_AUTO;	/* only the profile wants times */
 		if (method == METHOD_TSC && !tsc)
 		{
 			/* Parallel workers do not count their leader's statement once more. */
@@ -402,8 +543,10 @@ pft_install(QueryDesc *queryDesc, Method method, bool typed)
 	}
 	if (core_timed_call == NULL)
 		find_core_calls();
-	query = create_query(queryDesc, wants_timer ? method : METHOD_COUNT);
-	query->typed = typed;
+	query = create_query(queryDesc, wants_timer ? method : METHOD_COUNT, typed, profiled);
+	query->uncounted = uncounted;
+	if (profiled)
+		enable_instrumentation(query);
 	query->clock = tsc ? KIND_TSC : KIND_SYSTEM;
 	query->server_tsc = SERVER_TIMES_BY_TSC;
 	pft_ticker_note_period(query);

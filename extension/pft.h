@@ -19,6 +19,7 @@
 #endif
 
 #include "access/parallel.h"
+#include "fmgr.h"
 #include "lib/ilist.h"
 #include "port/atomics.h"
 #include "utils/guc.h"
@@ -66,6 +67,7 @@ typedef enum Phase
 
 typedef struct FastQuery FastQuery;
 typedef struct FastInstr FastInstr;
+typedef struct TreeNode TreeNode;
 
 /* The instrumentation of a plan node: core's struct, followed by ours.  planstate->instrument points to it. */
 struct FastInstr
@@ -75,6 +77,7 @@ struct FastInstr
 	ExecProcNodeMtd entry;		/* NULL, or a function that calls the wrapper */
 	PlanState  *node;
 	FastQuery  *query;
+	TreeNode   *tree_node;
 	Phase		phase;
 	int32		left;			/* exact calls until the next request for budget */
 	uint64		granted;		/* exact calls that the budget has allowed */
@@ -88,14 +91,65 @@ struct FastInstr
 	bool		workers_untimed;	/* a parallel worker had no ticks */
 };
 
+/* More events than a statement usually waits for. */
+#define WAIT_EVENTS		16
+
+/* Stands for all other events, if there are more. */
+#define PFT_OTHER_EVENTS	PG_UINT32_MAX
+
+/* Time by wait event, in the order in which the events were met. */
+typedef struct WaitTimes
+{
+	uint64		ns[WAIT_EVENTS];
+	uint32		event[WAIT_EVENTS];	/* 0: none */
+} WaitTimes;
+
+/* The waits of this session that have been charged to nodes. */
+typedef struct WaitMark
+{
+	uint64		tick_ns;		/* time of the last tick then */
+	uint64		ns[WAIT_EVENTS];
+} WaitMark;
+
+typedef enum WaitClass
+{
+	WAIT_IO,
+	WAIT_LOCK,					/* locks of all kinds, and buffer pins */
+	WAIT_CLIENT,
+	WAIT_OTHER,
+	WAIT_CLASSES
+} WaitClass;
+
+/* A node's waits of a class. */
+typedef struct WaitPart
+{
+	double		ns;
+	uint32		longest;		/* the event with the longest time */
+	double		longest_ns;
+} WaitPart;
+
+/* A node's own time. */
+typedef struct SelfTime
+{
+	double		cpu_ns;
+	WaitPart	waits[WAIT_CLASSES];
+} SelfTime;
+
 /* A node of a query's plan. */
-typedef struct TreeNode
+struct TreeNode
 {
 	PlanState  *node;
 	int			parent;			/* index of the parent node; -1: the root of the
 								 * plan or of a subplan */
+	int			caller;			/* index of the parent, or of a node that calls the
+								 * subplan; -1: none */
+	Bitmapset  *readers;		/* of the root of a subplan: the nodes that call it */
 	FastInstr  *fi;				/* our instrumentation, or NULL */
-} TreeNode;
+	WaitTimes  *waits;			/* of its own code; NULL: none */
+	double		self_ns;		/* time without that of other nodes */
+	double		self_variance;	/* in ns^2, caused by ticks; 0: exact */
+	double		waits_of_ns;	/* the time that `waits` are a part of */
+};
 
 /* A query with our instrumentation. */
 struct FastQuery
@@ -112,6 +166,12 @@ struct FastQuery
 	bool		has_run;
 	bool		jumped;			/* a clock jumped, or the server changed its clock */
 	bool		parallel;		/* workers were started whose times can be estimates */
+	uint64		queryid;
+	bool		profiled;
+	bool		uncounted;		/* only the profile wants its calls */
+	bool		wants_waits;	/* and self times */
+	WaitTimes  *outside;		/* waits outside of the nodes; NULL: none */
+	bool		with_waits;		/* the worker has ticked since the query started */
 	bool		workers_exact;	/* their calls fit into the budget */
 	PlanState  *gather;			/* its first call is running, and core initializes
 								 * nodes again */
@@ -134,6 +194,41 @@ struct FastQuery
 	double		tickless_ns;	/* time without a ticker, or while it was stopped */
 	bool		tickless;		/* ticks are needed in this run, but cannot be started */
 };
+
+/* What the profile stores of a node, summed over its executions. */
+typedef enum NodeValue
+{
+	EXECUTIONS,					/* of the statement */
+	LOOPS,
+	ROWS,
+	CALLS,
+	PLANNED_ROWS,				/* as the planner expected them, in all loops */
+	TOTAL_NS,
+	SELF_NS,
+	SELF_VARIANCE,				/* in ns^2 */
+	STARTUP_NS,
+	CPU_NS,						/* parts of the self time */
+	FIRST_WAIT_NS,
+	LAST_WAIT_NS = FIRST_WAIT_NS + WAIT_CLASSES - 1,
+	SHARED_HIT,					/* blocks */
+	SHARED_READ,
+	TEMP_BLOCKS,				/* read or written */
+	PLAN_NS,					/* of the whole statement, stored with its first node */
+	PLAN_CLIENT_NS,				/* waits for the client between the calls of the first node */
+	NODE_VALUES
+} NodeValue;
+
+#define SUBPLAN_LENGTH	32
+#define KIND_LENGTH		48
+
+/* What identifies a plan node in all executions. */
+typedef struct NodeShape
+{
+	char		kind[KIND_LENGTH];	/* in the words of EXPLAIN: Hash Left Join */
+	char		relation[NAMEDATALEN];
+	char		index[NAMEDATALEN];
+	char		subplan[SUBPLAN_LENGTH];	/* name of the subplan of which it is the root */
+} NodeShape;
 
 /* How a node's time was obtained. */
 typedef enum Quality
@@ -212,6 +307,8 @@ extern int	pft_method;
 extern int	pft_ticker;
 extern int	pft_sample_rate;
 extern bool pft_log_estimates;
+extern bool pft_profile;
+extern double pft_profile_sample_rate;
 extern const struct config_enum_entry pft_method_options[];	/* in the order of Method */
 extern const struct config_enum_entry pft_ticker_options[];
 
@@ -236,7 +333,8 @@ extern char *pft_pool;
 extern FastInstr *pft_instr_of(const PlanState *node);
 extern bool pft_returns_all_at_once(const PlanState *node);
 extern FastQuery *pft_query_of(const QueryDesc *queryDesc);
-extern void pft_install(QueryDesc *queryDesc, Method method, bool typed);
+extern const TreeNode *pft_tree_node_of(const PlanState *node);
+extern void pft_install(QueryDesc *queryDesc, Method method, bool typed, bool profiled, bool uncounted);
 extern void pft_reinstall(FastQuery *query);
 
 /* wrappers.c */
@@ -249,8 +347,40 @@ extern bool pft_fits_budget(const FastQuery *query, double calls);
 /* estimate.c */
 extern LastStatement pft_last;
 extern Estimate pft_estimate(const FastInstr *fi);
+extern double pft_error_of_sum(double variance);
+extern void pft_node_values(const FastQuery *query, int i, double *values);
 extern void pft_finish(QueryDesc *queryDesc, FastQuery *query);
 extern char *pft_describe_last(void);
+
+/* waits.c */
+#define PFT_TRANCHE		"pg_fast_timing"
+extern WaitMark pft_charged;
+extern Size pft_waits_size(void);
+extern void pft_waits_attach(void *memory, bool found);
+extern void pft_waits_read(uint64 interval_ns);
+extern void pft_waits_start(void);
+extern void pft_waits_stop(void);
+extern void pft_waits_skip(void);
+extern void pft_waits_charge(FastInstr *fi, bool to_caller);
+extern void pft_waits_charge_outside(FastQuery *query);
+extern void pft_waits_report(const FastQuery *query);
+extern void pft_waits_collect(FastQuery *query);
+extern SelfTime pft_waits_divide(const WaitTimes *times, double self_ns);
+extern void pft_waits_limit(SelfTime *self);
+extern double pft_waits_of_class(const WaitTimes *times, WaitClass class);
+extern const char *pft_waits_name(uint32 event);
+
+/* shape.c */
+extern NodeShape pft_shape_of(const PlanState *node);
+extern uint64 pft_plan_id(const FastQuery *query);
+
+/* profile.c */
+#define MOST_NODES		10000000
+extern int	pft_profile_max_nodes;
+extern Size pft_profile_size(void);
+extern void pft_profile_attach(void);
+extern bool pft_profile_wanted(const QueryDesc *queryDesc);
+extern void pft_profile_add(const QueryDesc *queryDesc, const FastQuery *query, bool timed);
 
 /* ticker.c */
 extern const Ticker *pft_ticks;	/* the clock that wrappers read.  It changes only while no query needs ticks. */
@@ -260,6 +390,7 @@ extern void pft_ticker_init(void);
 extern uint64 pft_ticker_period_ns(void);
 extern void pft_ticker_note_period(FastQuery *query);
 extern bool pft_ticker_start(void);
+extern bool pft_ticker_start_worker(void);
 extern void pft_ticker_stop(void);
 extern uint64 pft_ticker_mark(void);
 extern void pft_ticker_note_loss(FastQuery *query, uint64 mark, double ns);
@@ -271,6 +402,18 @@ extern void pft_explain_init(void);
 /* stats.c */
 extern void pft_stats_init(void);
 extern void pft_stats_add(Counter counter, uint64 n);
+
+/* A row of an SQL function. */
+typedef struct Row
+{
+	int			length;
+	Datum		values[48];
+	bool		nulls[48];
+} Row;
+
+extern void pft_add(Row *row, Datum value);
+extern void pft_add_text(Row *row, const char *text);
+extern Datum pft_result(FunctionCallInfo fcinfo, Row *row);
 
 /*
  * Returns whether a node's instrumentation is one of ours.  Another extension

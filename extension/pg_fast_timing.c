@@ -11,6 +11,7 @@
 
 #include "pft.h"
 
+#include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "tcop/pquery.h"
 
@@ -20,11 +21,12 @@ MODULE_MAGIC;
  * Our own instrumentation options.  The first one makes core create the
  * instrumentation of a query's nodes, which count rows even if no option of core
  * is set.  Only we know it: auto_explain would take INSTRUMENT_ROWS for its own,
- * and print times of zero.  The second one tells parallel workers that a person
- * has typed EXPLAIN.
+ * and print times of zero.  The others tell parallel workers that a person has typed
+ * EXPLAIN, or that the statement is profiled.
  */
 #define INSTRUMENT_CALLS	(1 << 20)
 #define INSTRUMENT_TYPED	(1 << 21)
+#define INSTRUMENT_PROFILED	(1 << 22)
 
 const struct config_enum_entry pft_method_options[] = {
 	{"off", METHOD_OFF, false},
@@ -52,6 +54,8 @@ static int	count_calls = COUNT_NONE;
 int			pft_ticker = TICKER_WORKER;
 int			pft_sample_rate = 1000;	/* a tick takes 25 us on a virtual machine */
 bool		pft_log_estimates = false;
+bool		pft_profile = false;
+double		pft_profile_sample_rate = 1;
 
 /* nesting depth of ExecutorRun and ExecutorFinish calls: of all queries, and of those that we time or count */
 static int	nesting = 0;
@@ -60,6 +64,14 @@ static int	own_nesting = 0;
 static ExecutorStart_hook_type prev_ExecutorStart = NULL;
 static ExecutorRun_hook_type prev_ExecutorRun = NULL;
 static ExecutorFinish_hook_type prev_ExecutorFinish = NULL;
+
+/* With compute_query_id = auto, the server computes identifiers if an extension needs them. */
+static void
+enable_queryid(bool profile, void *unused)
+{
+	if (profile)
+		EnableQueryId();
+}
 
 static void
 define_settings(void)
@@ -91,6 +103,23 @@ define_settings(void)
 							 NULL,
 							 &pft_log_estimates, false,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("pg_fast_timing.profile",
+							 "Adds the plan nodes of each statement to pg_stat_plan_nodes.",
+							 "The library must be in shared_preload_libraries.",
+							 &pft_profile, false,
+							 PGC_SUSET, 0, NULL, enable_queryid, NULL);
+	DefineCustomRealVariable("pg_fast_timing.profile_sample_rate",
+							 "Share of the statements that are profiled.",
+							 NULL,
+							 &pft_profile_sample_rate, 1, 0, 1,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+	/* Without shared memory, it has no effect, and cannot have the first context. */
+	DefineCustomIntVariable("pg_fast_timing.profile_max_nodes",
+							"Number of plan nodes for which the profile has memory.",
+							NULL,
+							&pft_profile_max_nodes, 20000, 100, MOST_NODES,
+							process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_SIGHUP,
+							0, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("pg_fast_timing");
 }
 
@@ -121,25 +150,39 @@ is_typed(const QueryDesc *queryDesc)
 	return statement->utilityStmt != NULL && IsA(statement->utilityStmt, ExplainStmt);
 }
 
-/* Initializes the query, and installs our timing or counting if the query has instrumentation. */
+/*
+ * Initializes the query, and installs our timing or counting if the query has
+ * instrumentation.  The method off leaves it to the server, but a statement that
+ * only the profile wants to time has the method auto then.
+ */
 static void
 pft_ExecutorStart(QueryDesc *queryDesc, int eflags)
 {
-	bool		executed = pft_method != METHOD_OFF && !(eflags & EXEC_FLAG_EXPLAIN_ONLY);
-	bool		typed = executed && is_typed(queryDesc);
+	bool		executed = !(eflags & EXEC_FLAG_EXPLAIN_ONLY);
+	bool		profiled = executed && (IsParallelWorker() ? queryDesc->instrument_options & INSTRUMENT_PROFILED : pft_profile_wanted(queryDesc));
+	bool		typed = executed && pft_method != METHOD_OFF && is_typed(queryDesc);
+	bool		counted = executed && pft_method != METHOD_OFF && calls_wanted();
+	bool		requested;
+	Method		method = pft_method;
 
-	if (executed && calls_wanted())
-		queryDesc->instrument_options |= INSTRUMENT_CALLS;
-	if (typed)
-		queryDesc->instrument_options |= INSTRUMENT_TYPED;
+	queryDesc->instrument_options |= (profiled || counted ? INSTRUMENT_CALLS : 0) | (typed ? INSTRUMENT_TYPED : 0) |
+		(profiled ? INSTRUMENT_PROFILED : 0);
 	if (prev_ExecutorStart)
 		prev_ExecutorStart(queryDesc, eflags);
 	else
 		standard_ExecutorStart(queryDesc, eflags);
-	queryDesc->instrument_options &= ~(INSTRUMENT_CALLS | INSTRUMENT_TYPED);
+	queryDesc->instrument_options &= ~(INSTRUMENT_CALLS | INSTRUMENT_TYPED | INSTRUMENT_PROFILED);
 
-	if (executed && queryDesc->planstate != NULL && (queryDesc->estate->es_instrument & ~INSTRUMENT_TYPED) != 0)
-		pft_install(queryDesc, pft_method, typed);
+	/* Another extension can have requested times in between.  Parallel workers do what their leader does. */
+	requested = queryDesc->instrument_options != 0 && !IsParallelWorker();
+	if (method == METHOD_OFF && profiled && !requested)
+		method = METHOD_AUTO;
+	if (!executed || queryDesc->planstate == NULL || queryDesc->estate->es_instrument == 0)
+		return;
+	if (method == METHOD_OFF)
+		queryDesc->estate->es_instrument &= ~INSTRUMENT_PROFILED;
+	else
+		pft_install(queryDesc, method, typed, profiled, profiled && !requested && !counted);
 }
 
 /* One call of ExecutorRun or ExecutorFinish. */
@@ -148,6 +191,7 @@ typedef struct Run
 	FastQuery  *query;			/* NULL: we do not time it */
 	uint64		mark;			/* for pft_ticker_note_loss() */
 	ClockPair	start;			/* if the query uses the counter */
+	WaitMark	outer;			/* of the query that has called this one */
 } Run;
 
 /* Since 19 the unit of times can change during a statement.  The server, too, adds times with different units then. */
@@ -163,17 +207,21 @@ note_unit(FastQuery *query)
 static Run
 begin_run(FastQuery *query)
 {
-	Run			run = {query, 0, {0}};
+	Run			run = {.query = query};
 
 	nesting++;
 	if (query == NULL)
 		return run;
 	own_nesting++;
+	run.outer = pft_charged;
 	if (IsParallelWorker() && !query->has_run)
 		pft_reinstall(query);
+	if (query->method != METHOD_COUNT)
+		query->with_waits = query->wants_waits && query->method == METHOD_AUTO && (query->with_waits || !query->has_run) && pft_ticker_start_worker();
 	query->has_run = true;
 	if (query->method == METHOD_COUNT)
 		return run;
+	pft_waits_skip();
 	query->tickless = query->sampled > 0 && !pft_ticker_start();
 	run.mark = pft_ticker_mark();
 	pft_ticker_note_period(query);
@@ -186,10 +234,14 @@ begin_run(FastQuery *query)
 
 /* Also called after an error, when the query may no longer exist. */
 static void
-end_run(bool own)
+end_run(const Run *run)
 {
 	nesting--;
-	if (own && --own_nesting == 0)
+	if (run->query == NULL)
+		return;
+	/* The waits of this query are also waits of the node that has called it. */
+	pft_charged = run->outer;
+	if (--own_nesting == 0)
 		pft_ticker_stop();
 }
 
@@ -203,6 +255,7 @@ note_run(const Run *run)
 
 	if (query->method == METHOD_COUNT)
 		return;
+	pft_waits_charge_outside(query);
 	end = clock_now(query->clock);
 	ns = ns_between(query->clock, query->run_start, end);
 	note_unit(query);
@@ -211,7 +264,7 @@ note_run(const Run *run)
 	/* After a jump the duration is unknown, and so is the sum. */
 	query->elapsed_ns += query->jumped ? -INFINITY : ns;
 	/* Most runs need no ticks. */
-	if (query->sampled > 0 || query->parallel)
+	if (query->sampled > 0 || query->parallel || query->with_waits)
 		pft_ticker_note_loss(query, run->mark, ns);
 }
 
@@ -231,7 +284,7 @@ pft_ExecutorRun(RUN_PARAMETERS)
 	}
 	PG_FINALLY();
 	{
-		end_run(run.query != NULL);
+		end_run(&run);
 	}
 	PG_END_TRY();
 }
@@ -254,7 +307,7 @@ pft_ExecutorFinish(QueryDesc *queryDesc)
 	}
 	PG_FINALLY();
 	{
-		end_run(run.query != NULL);
+		end_run(&run);
 	}
 	PG_END_TRY();
 	/* The unit can change after the last run, before a cursor is closed. */

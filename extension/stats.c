@@ -65,7 +65,9 @@ request_memory(void)
 {
 	if (prev_shmem_request)
 		prev_shmem_request();
-	RequestAddinShmemSpace(MAXALIGN(sizeof(Statistics)) + MAXALIGN(pft_ticker_size()) + MAXALIGN(pft_clock_size()));
+	RequestAddinShmemSpace(MAXALIGN(sizeof(Statistics)) + MAXALIGN(pft_ticker_size()) + MAXALIGN(pft_clock_size()) +
+						   MAXALIGN(pft_waits_size()) + pft_profile_size());
+	RequestNamedLWLockTranche(PFT_TRANCHE, 2);
 }
 
 static void
@@ -81,6 +83,8 @@ find_memory(void)
 		reset();
 	pft_ticker_attach(ShmemInitStruct("pg_fast_timing ticker", pft_ticker_size(), &found), found);
 	pft_clock_attach(ShmemInitStruct("pg_fast_timing clock", pft_clock_size(), &found), found);
+	pft_waits_attach(ShmemInitStruct("pg_fast_timing waits", pft_waits_size(), &found), found);
+	pft_profile_attach();
 	LWLockRelease(AddinShmemInitLock);
 }
 
@@ -115,25 +119,18 @@ sum_of(Counter counter)
 	return sum;
 }
 
-/* A row of an SQL function. */
-typedef struct Row
-{
-	int			length;
-	Datum		values[32];
-	bool		nulls[32];
-} Row;
-
-static void
-add(Row *row, Datum value)
+void
+pft_add(Row *row, Datum value)
 {
 	row->values[row->length++] = value;
 }
 
-static void
-add_text(Row *row, const char *text)
+/* Adds a text, or null. */
+void
+pft_add_text(Row *row, const char *text)
 {
 	row->nulls[row->length] = text == NULL;
-	add(row, text != NULL ? CStringGetTextDatum(text) : (Datum) 0);
+	pft_add(row, text != NULL ? CStringGetTextDatum(text) : (Datum) 0);
 }
 
 static void
@@ -145,40 +142,40 @@ add_session(Row *row)
 	TickerKind	ticker = pft_ticker_now(&ticker_reason);
 
 	pft_clock_measure(kind);
-	add_text(row, pft_method_options[pft_method].name);
-	add_text(row, usable ? "tsc" : "system");
-	add(row, Float8GetDatum(pft_clocks[kind].cost * pft_clocks[kind].ns_per_tick));
-	add_text(row, pft_tsc_reason);
+	pft_add_text(row, pft_method_options[pft_method].name);
+	pft_add_text(row, usable ? "tsc" : "system");
+	pft_add(row, Float8GetDatum(pft_clocks[kind].cost * pft_clocks[kind].ns_per_tick));
+	pft_add_text(row, pft_tsc_reason);
 	row->nulls[row->length] = !usable;
-	add(row, Float8GetDatum(pft_tsc_khz));
+	pft_add(row, Float8GetDatum(pft_tsc_khz));
 	row->nulls[row->length] = !usable;
-	add(row, Float8GetDatum(pft_tsc_ppm));
-	add(row, Int32GetDatum(1000000000 / pft_ticker_period_ns()));
-	add_text(row, pft_ticker_options[ticker].name);
-	add_text(row, ticker_reason);
-	add(row, Int32GetDatum(pft_last.nodes));
-	add(row, Int32GetDatum(pft_last.estimated));
-	add(row, Int64GetDatum(pft_last.samples));
-	add(row, Float8GetDatum(pft_last.error_ns / 1e6));
+	pft_add(row, Float8GetDatum(pft_tsc_ppm));
+	pft_add(row, Int32GetDatum(1000000000 / pft_ticker_period_ns()));
+	pft_add_text(row, pft_ticker_options[ticker].name);
+	pft_add_text(row, ticker_reason);
+	pft_add(row, Int32GetDatum(pft_last.nodes));
+	pft_add(row, Int32GetDatum(pft_last.estimated));
+	pft_add(row, Int64GetDatum(pft_last.samples));
+	pft_add(row, Float8GetDatum(pft_last.error_ns / 1e6));
 }
 
 static void
 add_counters(Row *row, Counter after_last)
 {
-	add_text(row, statistics != &of_session ? "server" : "session");
-	add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&statistics->since)));
+	pft_add_text(row, statistics != &of_session ? "server" : "session");
+	pft_add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&statistics->since)));
 	for (int counter = 0; counter < after_last; counter++)
 	{
 		if (counter == TIMING_NS)
-			add(row, Float8GetDatum(sum_of(TIMING_NS) / 1e6));
+			pft_add(row, Float8GetDatum(sum_of(TIMING_NS) / 1e6));
 		else
-			add(row, Int64GetDatum((int64) sum_of(counter)));
+			pft_add(row, Int64GetDatum((int64) sum_of(counter)));
 	}
 }
 
 /* Returns the row as the result of the function, which must have as many columns. */
-static Datum
-result_of(FunctionCallInfo fcinfo, Row *row)
+Datum
+pft_result(FunctionCallInfo fcinfo, Row *row)
 {
 	TupleDesc	tupdesc;
 
@@ -206,7 +203,7 @@ pg_fast_timing_info(PG_FUNCTION_ARGS)
 
 	add_session(&row);
 	add_counters(&row, TIMING_NS);
-	return result_of(fcinfo, &row);
+	return pft_result(fcinfo, &row);
 }
 
 Datum
@@ -215,7 +212,7 @@ pg_fast_timing_info_1_1(PG_FUNCTION_ARGS)
 	Row			row = {0};
 
 	add_session(&row);
-	return result_of(fcinfo, &row);
+	return pft_result(fcinfo, &row);
 }
 
 Datum
@@ -224,7 +221,7 @@ pg_fast_timing_counters(PG_FUNCTION_ARGS)
 	Row			row = {0};
 
 	add_counters(&row, COUNTERS);
-	return result_of(fcinfo, &row);
+	return pft_result(fcinfo, &row);
 }
 
 /* What sessions add at the same time can be lost. */

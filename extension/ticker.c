@@ -175,8 +175,12 @@ was_stopped(const Ticker *self, uint64 now)
 static void
 tick(Ticker *self, uint64 now, pg_prng_state *random)
 {
-	if (was_stopped(self, now))
+	bool		stopped = was_stopped(self, now);
+
+	if (stopped)
 		self->stopped_ns += now - self->last_ns;
+	if (self != &own.ticker)
+		pft_waits_read(stopped ? 0 : now - self->last_ns);
 	self->last_ns = now;
 	self->next_ns = now + random_interval(self, random);
 }
@@ -371,6 +375,7 @@ static void
 leave_worker(void)
 {
 	is_user = false;
+	pft_waits_stop();
 	pg_atomic_fetch_sub_u32(&shared->users, 1);
 }
 
@@ -410,6 +415,7 @@ use_worker(void)
 	if (!registered)
 		on_shmem_exit(forget_user, 0);
 	registered = true;
+	pft_waits_start();
 	pg_atomic_fetch_add_u32(&shared->users, 1);
 	is_user = true;
 	for (int i = 0; i < MAX_READS; i++)
@@ -555,22 +561,33 @@ pft_ticker_note_period(FastQuery *query)
 	query->period_ns = Max(query->period_ns, (double) pft_ticker_period_ns());
 }
 
+static void
+note_start(const Ticker *ticks)
+{
+	pft_ticks = ticks;
+	running = true;
+	stopped_before_ns = ticks->stopped_ns;
+	pft_waits_skip();
+}
+
+/* Starts the ticks of the worker, if they are stopped.  Returns whether this session uses them. */
+bool
+pft_ticker_start_worker(void)
+{
+	if (!running && pft_ticker == TICKER_WORKER && use_worker())
+		note_start(&shared->ticker);
+	return is_user;
+}
+
 /* Starts the ticks, if they are stopped.  Returns false if that fails. */
 bool
 pft_ticker_start(void)
 {
-	if (running)
+	if (running || pft_ticker_start_worker())
 		return true;
-	if (pft_ticker == TICKER_NONE)
+	if (pft_ticker == TICKER_NONE || !use_thread())
 		return false;
-	if (pft_ticker == TICKER_WORKER && use_worker())
-		pft_ticks = &shared->ticker;
-	else if (use_thread())
-		pft_ticks = &own.ticker;
-	else
-		return false;
-	running = true;
-	stopped_before_ns = pft_ticks->stopped_ns;
+	note_start(&own.ticker);
 	return true;
 }
 

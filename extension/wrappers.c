@@ -197,6 +197,7 @@ add_ticks(FastInstr *fi, uint64 before_ns)
 	 * A nested statement has started ticks that this run did not have before.  Or
 	 * another backend has just started the clock again, at an earlier time.
 	 */
+	pft_waits_charge(fi, false);
 	if (fi->query->tickless || (int64) ns < 0)
 		return;
 	core_add_ns(&fi->core, ns);
@@ -239,6 +240,17 @@ timed_by_server(PlanState *node)
 	return slot;
 }
 
+/* Charges waits to the node, or to its caller, if the ticking clock has moved.  Returns its time. */
+static pg_attribute_always_inline uint64
+check_waits(FastInstr *fi, bool to_caller)
+{
+	uint64		tick_ns = pft_ticks->last_ns;
+
+	if (unlikely(tick_ns != pft_charged.tick_ns))
+		pft_waits_charge(fi, to_caller);
+	return tick_ns;
+}
+
 /* Reads the clock of the exact phase.  The method tsc does not wait for earlier instructions, which is cheaper. */
 static pg_attribute_always_inline uint64
 read_clock(ClockKind kind, bool ordered)
@@ -258,9 +270,13 @@ exact_call(PlanState *node, UsageKind usage, ClockKind kind, bool ordered)
 	if (unlikely(fi->phase != PHASE_EXACT))
 		return fi->wrapper(node);
 	usage_check(fi, usage, false);
+	if (ordered)
+		check_waits(fi, true);
 	start = read_clock(kind, ordered);
 	slot = node->ExecProcNodeReal(node);
 	add_elapsed(fi, kind, read_clock(kind, ordered) - start);
+	if (ordered)
+		check_waits(fi, false);
 	count_row(fi, slot);
 	usage_check(fi, usage, true);
 	if (unlikely(--fi->left <= 0))
@@ -279,7 +295,7 @@ later_call(PlanState *node, UsageKind usage, bool with_ticks)
 	if (unlikely(!pft_is_ours(fi)))
 		return timed_by_server(node);
 	usage_check(fi, usage, false);
-	before_ns = with_ticks ? pft_ticks->last_ns : 0;
+	before_ns = with_ticks ? check_waits(fi, true) : 0;
 	slot = node->ExecProcNodeReal(node);
 	if (with_ticks && unlikely(pft_ticks->last_ns != before_ns))
 		add_ticks(fi, before_ns);

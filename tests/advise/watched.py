@@ -39,6 +39,7 @@ def watched(path, server):
             monitor.wait_for_page()
             is_up(monitor)
             yield from compare(path, server, monitor)
+            yield from changed_plan(server, monitor, events)
             server.stop("fast")
             yield from is_down(monitor)
             monitor.wait_for_samples(2)
@@ -99,6 +100,29 @@ def compare_events(events):
     for event in of_server[::2]:
         if not re.fullmatch(r"no figures of the server: .+; .+", event["summary"]):
             yield f"{event['summary']!r} has no cause or no hint"
+
+
+SEARCH = "SET pg_fast_timing.profile = on; SET compute_query_id = on; SET enable_bitmapscan = off; SELECT count(*) FROM flip WHERE i = 5"
+
+
+def changed_plan(server, monitor, events):
+    """The nodes of the profile are series, and a statement with a new plan is an event, once."""
+    server.psql("CREATE TABLE flip AS SELECT g AS i FROM generate_series(1, 200000) g; CREATE INDEX flip_i ON flip (i); VACUUM ANALYZE flip")
+    server.psql(SEARCH)
+
+    def nodes(kind):
+        return [value for (name, given), value in monitor.metrics().items() if name == "pg_timing_plan_node_seconds_total" and ("kind", kind) in given]
+
+    monitor.wait(lambda: nodes("Index Only Scan on flip"), "a series of the index scan")
+    server.psql("DROP INDEX flip_i")
+    server.psql(SEARCH)
+    monitor.wait(lambda: "plan_changed" in events.read_text(), "the event plan_changed")
+    monitor.wait_for_samples(2)
+    found = [event["summary"] for event in map(json.loads, events.read_text().splitlines()) if event["event"] == "plan_changed"]
+    if len(found) != 1 or not re.fullmatch(r"statement -?\d+ changed its plan; Seq Scan on flip now takes \d+%", found[0]):
+        yield f"events of a changed plan: {found}"
+    if len(nodes("Seq Scan on flip")) != 1:
+        yield f"series of the new plan: {nodes('Seq Scan on flip')}"
 
 
 def compare(path, server, monitor):

@@ -19,7 +19,7 @@ if __name__ == "__main__":
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from extension import SOURCE, fallbacks, faulty, statements, suites, survive, ticker
+from extension import SOURCE, fallbacks, faulty, profile, statements, suites, survive, ticker, waits
 from extension.sources import source
 from outcome import on_each
 from servers import CACHE, Installation, build, debian
@@ -46,6 +46,8 @@ TESTS = (
     ("with worker", survive.check_with_worker),
     ("ticker", ticker.check),
     ("fallbacks", fallbacks.check),
+    ("waits", waits.check),
+    ("profile", profile.check),
     ("faulty clocks", faulty.check),
     ("suites", suites.check),
 )

@@ -34,6 +34,8 @@ SETTINGS = {
     "shared_preload_libraries": "times,pg_fast_timing,auto_explain", "auto_explain.log_analyze": True, "auto_explain.log_min_duration": 0,
     "pg_fast_timing.count_calls": "all", "parallel_setup_cost": 0, "parallel_tuple_cost": 0, "min_parallel_table_scan_size": 0,
     "autovacuum": False, "jit": False, "shared_buffers": "128MB",
+    # The memory is full all the time, so that plans are removed.
+    "pg_fast_timing.profile": True, "pg_fast_timing.profile_max_nodes": 100,
 }  # fmt: skip
 ROWS = 100_000
 TABLES = f"CREATE EXTENSION pg_fast_timing; CREATE TABLE many AS SELECT g AS i FROM generate_series(1, {ROWS}) g; VACUUM ANALYZE many"
@@ -57,6 +59,8 @@ def script():
     yield "LOAD 'pg_fast_timing';"
     for _ in range(10):
         yield f"SET pg_fast_timing.method = {random.choice(METHODS)}; SET pg_fast_timing.ticker = {random.choice(TICKERS)};"
+        depth = random.randint(1, 60)
+        yield "SELECT i FROM (" * depth + "SELECT i FROM many" + "".join(f" LIMIT {n + 2}) x{n}" for n in range(depth)) + " \\g /dev/null"
         yield f"SET max_parallel_workers_per_gather = {random.choice((0, 2))};"
         yield f"EXPLAIN (ANALYZE, FORMAT JSON) {random.choice(STATEMENTS)};"
 
@@ -150,6 +154,8 @@ def check(installation, seconds=600):
             until(lambda: answers(server), "the server answers")
             yield from found
             yield from until_asleep(server, "after the signals")
+            if int(server.psql("SELECT count(*) FROM pg_stat_plan_nodes")) not in range(1, 101):
+                yield "the profile is empty, or has more nodes than its memory"
             yield from unexpected(server.log.read_text(errors="replace"), counts)
     finally:
         build(SOURCE, installation)

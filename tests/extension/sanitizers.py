@@ -17,7 +17,7 @@ if __name__ == "__main__":
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from extension import SOURCE, fallbacks, statements, suites, survive, ticker
+from extension import SOURCE, fallbacks, profile, statements, suites, survive, ticker, waits
 from outcome import on_each
 from servers import CACHE, Failed, Installation, Server, build
 from servers.commands import output
@@ -100,6 +100,8 @@ TESTS = (
     ("with worker", survive.check_with_worker),
     ("ticker", ticker.check),
     ("fallbacks", fallbacks.check),
+    ("waits", waits.check),
+    ("profile", profile.check),
     ("suites", lambda installation: suites.check(installation, METHODS)),
 )
 

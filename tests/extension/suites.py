@@ -3,7 +3,7 @@
     python3 tests/extension/suites.py [--methods tsc,auto,count] [MAJOR...]
 
 A method can name its ticker: auto/worker, auto/thread, auto/none. With auto/load, not the server but each session loads the
-libraries, so that there is no worker.
+libraries, so that there is no worker. With auto/profile, each statement is profiled.
 
 auto_explain requests times, buffers and WAL of every statement, also of nested statements. A test's output must be the same
 as with the method off, on the same server. It may differ from PostgreSQL's expected output because of auto_explain or the
@@ -62,8 +62,11 @@ REVERSED = "auto"
 
 # In place of a ticker: each session loads the libraries.
 LOAD = "load"
+PROFILE = "profile"
+# EXPLAIN does not print the query identifiers.
+PROFILE_SETTINGS = {"pg_fast_timing.profile": True, "compute_query_id": "regress"}
 # Without a ticker it is the worker.
-ALL = (*METHODS, "auto/thread", "auto/load", "auto/none", COUNT)
+ALL = (*METHODS, "auto/thread", "auto/load", "auto/none", "auto/profile", COUNT)
 
 # pg_regress runs this many connections at the same time.
 CONNECTIONS = 4
@@ -136,7 +139,9 @@ def run(outcome, libraries):
     order = reversed(LIBRARIES) if method == REVERSED else LIBRARIES
     settings = SETTINGS | {("session" if ticker == LOAD else "shared") + "_preload_libraries": ",".join(order)}
     settings |= COUNT_SETTINGS if method == COUNT else {"pg_fast_timing.method": method}
-    if ticker not in ("", LOAD):
+    if ticker == PROFILE:
+        settings |= PROFILE_SETTINGS
+    elif ticker not in ("", LOAD):
         settings["pg_fast_timing.ticker"] = ticker
     with Server(outcome.installation, settings) as server:
         if method != "off":
@@ -173,7 +178,7 @@ def not_timed(server, ticker):
     ).strip().split("|")
     if timed != "t":
         yield f"the extension timed no statement{reason and ': '}{reason}"
-    if used != {"": "worker", LOAD: "thread"}.get(ticker, ticker):
+    if used != {"": "worker", PROFILE: "worker", LOAD: "thread"}.get(ticker, ticker):
         yield f"the extension uses the ticker {used}: {why}"
 
 

@@ -5,8 +5,8 @@ use crate::host::measure::log2_row;
 use crate::host::watch::{OffsetStep, Sample, push};
 use crate::human::{self, duration, seconds, times};
 use crate::report::{
-    ClockReport, ClockTotals, Collector, EventKind, Finding, MonitorEvent, MonitorReport, Severity, WatchedClock,
-    WatchedFinding,
+    ClockReport, ClockTotals, Collector, EventKind, Finding, MonitorEvent, MonitorReport, PlanNode, ServerReport,
+    Severity, WatchedClock, WatchedFinding,
 };
 use crate::statistics::median;
 use std::collections::{BTreeMap, VecDeque};
@@ -87,6 +87,23 @@ pub fn add_events(events: &mut Events, sample: &Sample, before: &MonitorReport, 
             }
             _ => {}
         }
+    }
+}
+
+/// A plan that is older than the last two answers of the server is not new, even if it is among the longest ones only now.
+const NEW_PLAN_S: f64 = 10.0;
+
+/// Adds the statements of the server that have a plan which they did not have before.
+pub fn add_new_plans(events: &mut Events, before: &MonitorReport, now: &ServerReport) {
+    let known = before.server.as_ref().map_or(&[][..], |server| &server.plan_nodes);
+    let has_new_plan = |node: &&PlanNode| {
+        let mut plans = known.iter().filter(|known| known.queryid == node.queryid).peekable();
+        plans.peek().is_some() && plans.all(|known| known.plan != node.plan)
+    };
+    let is_new = |node: &&PlanNode| node.node_rank == 1 && node.plan_age_s < 2.0 * before.interval_s + NEW_PLAN_S;
+    for PlanNode { queryid, kind, share, .. } in now.plan_nodes.iter().filter(is_new).filter(has_new_plan) {
+        let summary = format!("statement {queryid} changed its plan; {kind} now takes {:.0}%", 100.0 * share);
+        events.about(queryid, EventKind::PlanChanged, Some(*share), summary);
     }
 }
 
@@ -348,6 +365,37 @@ mod finding_tests {
             [none(), vec!["finding_appeared"], none(), none(), none(), none(), vec!["finding_cleared"], none()]
         );
         assert_eq!(events_of(&[Critical, Critical]), [vec!["finding_appeared"], none()]);
+    }
+
+    #[test]
+    fn a_new_plan_of_a_known_statement_is_an_event() {
+        let node = |queryid: &str, plan: &str, node_rank, plan_age_s| PlanNode {
+            queryid: queryid.into(),
+            plan: plan.into(),
+            kind: "Seq Scan on orders".into(),
+            share: 0.93,
+            node_rank,
+            plan_age_s,
+            ..PlanNode::default()
+        };
+        let server = |plan_nodes| ServerReport { plan_nodes, ..ServerReport::default() };
+        let old = [node("7", "a", 1, 900.0), node("7", "a", 2, 900.0), node("8", "b", 1, 900.0)];
+        let before = |server| MonitorReport { server, interval_s: 15.0, ..MonitorReport::default() };
+        let new = [
+            node("7", "c", 1, 20.0),
+            node("7", "c", 2, 20.0),  // not the longest node of the plan
+            node("8", "d", 1, 900.0), // an old plan, which takes more time than before
+            node("9", "e", 1, 20.0),  // a new statement
+        ];
+        let summaries = |before: &MonitorReport| {
+            let mut events = Events { list: Vec::new(), at: 0.0 };
+            add_new_plans(&mut events, before, &server([&old[..], &new[..]].concat()));
+            events.list.into_iter().map(|event| event.summary).collect::<Vec<_>>()
+        };
+        let changed = "statement 7 changed its plan; Seq Scan on orders now takes 93%";
+        assert_eq!(summaries(&before(Some(server(old.to_vec())))), [changed]);
+        assert_eq!(summaries(&before(Some(server([&old[..], &new[..]].concat())))), [""; 0], "only once");
+        assert_eq!(summaries(&before(None)), [""; 0], "the first answer");
     }
 
     #[test]

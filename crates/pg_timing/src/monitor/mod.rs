@@ -71,6 +71,7 @@ impl<M: Machine> Monitor<M> {
             events.add(EventKind::MonitorStarted, "pg_timing monitor started");
         }
         if let Some((server, collector)) = self.server.as_ref().and_then(|server| server.latest(late_s)) {
+            events::add_new_plans(&mut events, &self.report, &server);
             self.report.server = Some(server);
             sample.collectors.push(collector);
         }

@@ -251,6 +251,10 @@ metrics! {
         |report, out| fast_counts(report)
             .for_each(|fast| out.add_each(&[], [("tsc", fast.without_tsc), ("ticks", fast.without_ticks)], 1.0));
 
+    counter "plan_node_seconds_total" ["queryid", "plan", "node", "kind"] "Time of a plan node without the nodes below it: of the 20 plans with the longest times, the 5 nodes with the longest times."
+        |report, out| report.server.iter().flat_map(|server| &server.plan_nodes)
+            .for_each(|node| out.add(&[&node.queryid, &node.plan, &node.node.to_string(), &node.kind], node.seconds));
+
     gauge "monitor_interval_seconds" [] "The interval between two samples."
         |report, out| out.add(&[], Some(report.interval_s).filter(|seconds| *seconds > 0.0));
     counter "monitor_intervals_total" [] "Samples since the monitor started."

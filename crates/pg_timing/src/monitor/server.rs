@@ -7,7 +7,7 @@ use crate::report::{Collector, ServerReport};
 use crate::server::advise::advise;
 use crate::server::clock::Clocks;
 use crate::server::connection::{Connection, Target};
-use crate::server::fast_timing_info;
+use crate::server::{fast_timing_info, plan_nodes};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -108,6 +108,8 @@ fn observe(target: &Target, window: Nanos, interval_s: f64, stop: &Arc<AtomicBoo
             let known = last_connection.take().filter(|_| !observe);
             let mut connection = known.map_or_else(|| connect(target, stop), Ok)?;
             report.fast_timing = fast_timing_info(&mut connection)?;
+            let has_profile = report.fast_timing.as_ref().is_some_and(|fast| fast.scope == "server");
+            report.plan_nodes = if has_profile { plan_nodes(&mut connection)? } else { Vec::new() };
             if observe {
                 clocks.take_if(|_| interval.is_multiple_of(CLOCKS_EVERY));
                 report.advise = Some(advise(&mut connection, window, &mut clocks, &mut |_| ())?);

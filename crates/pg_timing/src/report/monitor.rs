@@ -128,6 +128,8 @@ pub enum EventKind {
     MachineRestored,
     CollectorFailed,
     CollectorRecovered,
+    /// a statement has a plan that it did not have before
+    PlanChanged,
 }
 
 impl EventKind {
@@ -193,6 +195,27 @@ pub struct ServerReport {
     /// the last answer of `advise`
     pub advise: Option<AdviseReport>,
     pub fast_timing: Option<FastTiming>,
+    /// the plan nodes with the longest times, from the profile of pg_fast_timing
+    pub plan_nodes: Vec<PlanNode>,
+}
+
+/// A node of a plan, summed over all executions.
+#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
+pub struct PlanNode {
+    pub queryid: String,
+    /// hash of the plan's shape
+    pub plan: String,
+    pub node: u32,
+    /// with its relation: `Seq Scan on orders`
+    pub kind: String,
+    /// time without the nodes below it
+    pub seconds: f64,
+    /// its part of the plan's time
+    pub share: f64,
+    /// 1 for the node with the longest time of its plan
+    pub node_rank: u32,
+    /// since the first execution with this plan
+    pub plan_age_s: f64,
 }
 
 /// The figures of `pg_fast_timing_info()` and `pg_stat_fast_timing`, with the names of their columns.

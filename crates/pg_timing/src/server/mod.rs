@@ -8,4 +8,4 @@ pub mod explain;
 pub mod own_sql;
 mod settings;
 
-pub use settings::fast_timing_info;
+pub use settings::{fast_timing_info, plan_nodes};

@@ -73,8 +73,8 @@ pub const EXTENSION_OBJECTS: &str = "SELECT o.name, pg_catalog.quote_ident(n.nsp
         AND d.deptype OPERATOR(pg_catalog.=) 'e'
         AND pg_catalog.array_position('{pg_stat_statements,pg_fast_timing}'::pg_catalog.name[], e.extname) IS NOT NULL
         AND pg_catalog.array_position(
-            '{pg_stat_statements,pg_stat_statements_info,pg_fast_timing_info,pg_fast_timing_counters}'::pg_catalog.name[],
-            o.name) IS NOT NULL
+            '{pg_stat_statements,pg_stat_statements_info,pg_fast_timing_info,pg_fast_timing_counters,pg_stat_plan_nodes}'
+                ::pg_catalog.name[], o.name) IS NOT NULL
     GROUP BY 1, 2";
 
 /// Settings of roles and databases that `advise` is about, because they override postgresql.conf in their sessions, like
@@ -100,6 +100,26 @@ pub fn as_json(query: &str) -> String {
 /// Returns the query of pg_fast_timing's clock and counters. The functions are qualified.
 pub fn fast_timing(info: &str, counters: &str) -> String {
     format!("SELECT {MARK} * FROM {info}() CROSS JOIN {counters}()")
+}
+
+/// Returns the query of the nodes with the longest times: of the 20 plans with the longest times, 5 nodes each. `view` is the
+/// qualified `pg_stat_plan_nodes`.
+pub fn plan_nodes(view: &str) -> String {
+    format!(
+        "SELECT {MARK} * FROM (
+            SELECT queryid, plan, node, kind, seconds, seconds OPERATOR(pg_catalog./) plan_seconds AS share, plan_age_s,
+                pg_catalog.dense_rank() OVER (ORDER BY plan_seconds DESC, queryid, plan) AS plan_rank,
+                pg_catalog.row_number() OVER (PARTITION BY queryid, plan ORDER BY seconds DESC, node) AS node_rank
+            FROM (
+                SELECT queryid::pg_catalog.text AS queryid, planid::pg_catalog.text AS plan, node,
+                    pg_catalog.min(pg_catalog.concat(kind, ' on '::pg_catalog.text OPERATOR(pg_catalog.||) relation)) AS kind,
+                    pg_catalog.sum(self_ms OPERATOR(pg_catalog./) 1000) AS seconds,
+                    pg_catalog.sum(pg_catalog.sum(self_ms OPERATOR(pg_catalog./) 1000)) OVER (PARTITION BY queryid, planid) AS plan_seconds,
+                    EXTRACT(epoch FROM pg_catalog.now() OPERATOR(pg_catalog.-) pg_catalog.min(since)) AS plan_age_s
+                FROM {view} GROUP BY queryid, planid, node) AS n
+            WHERE plan_seconds OPERATOR(pg_catalog.>) 0) AS r
+         WHERE plan_rank OPERATOR(pg_catalog.<=) 20 AND node_rank OPERATOR(pg_catalog.<=) 5"
+    )
 }
 
 /// Statistics of all databases together.
@@ -230,6 +250,7 @@ mod tests {
             counted_calls("extension.pg_fast_timing_counters"),
             SESSIONS.into(),
             as_json(&fast_timing("extension.pg_fast_timing_info", "extension.pg_fast_timing_counters")),
+            plan_nodes("extension.pg_stat_plan_nodes"),
             explain_timestamps("clock_timestamp", 7),
             generic_plans_of_prepared("pg_timing_statement"),
             count_rows(7),

@@ -1,7 +1,7 @@
 //! A session that only reads: the server's settings, the extensions that pg_timing uses, and the figures of pg_fast_timing.
 
 use crate::error::{Error, SqlState, require};
-use crate::report::FastTiming;
+use crate::report::{FastTiming, PlanNode};
 use crate::server::connection::{Connection, Rows};
 use crate::server::own_sql;
 use serde::Deserialize;
@@ -183,6 +183,13 @@ pub fn fast_timing_info(connection: &mut Connection) -> Result<Option<FastTiming
         return Ok(None);
     };
     Ok(session.objects(&own_sql::fast_timing(&info, &counters))?.pop())
+}
+
+/// Returns the plan nodes with the longest times, if pg_fast_timing's profile is in this database.
+pub fn plan_nodes(connection: &mut Connection) -> Result<Vec<PlanNode>, Error> {
+    let mut session = Session::new(connection);
+    let view = Server::of(&mut session)?.extension_object("pg_stat_plan_nodes").ok().flatten();
+    view.map_or_else(|| Ok(Vec::new()), |view| session.objects(&own_sql::plan_nodes(&view)))
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ mod grammar;
 use super::{ALL, PREFIX, bound_s, label, text};
 use crate::report::{
     AccessPath, Action, AdviseReport, ClockReport, ClockTotals, Collector, CoreShare, Drift, EventKind, EventsAre,
-    Fact, FastTiming, Finding, MonitorReport, Ntp, OwnUse, ReadCost, Report, ServerReport, SettingAdvice, Severity,
-    Skew, Verdict, WatchedClock, WatchedFinding,
+    Fact, FastTiming, Finding, MonitorReport, Ntp, OwnUse, PlanNode, ReadCost, Report, ServerReport, SettingAdvice,
+    Severity, Skew, Verdict, WatchedClock, WatchedFinding,
 };
 use grammar::{Metric, Series, parse};
 use proptest::prelude::*;
@@ -62,7 +62,19 @@ fn complete(text: &str) -> MonitorReport {
         collectors: vec![Collector { name: "clocks", seconds: 0.05, error: None }],
         own: OwnUse { cpu_s: 1.5, cpu_share: 0.01, memory_bytes: Some(5_242_880) },
         http_requests: [("200", 7), ("refused", 1)].into(),
-        server: Some(ServerReport { error: None, advise: Some(advise(text)), fast_timing: Some(fast_timing(text)) }),
+        server: Some(ServerReport {
+            advise: Some(advise(text)),
+            fast_timing: Some(fast_timing(text)),
+            plan_nodes: vec![PlanNode {
+                queryid: "-7083182405160926612".into(),
+                plan: "8221437016219543".into(),
+                node: 2,
+                kind: format!("Seq Scan on {text}"),
+                seconds: 12.5,
+                ..PlanNode::default()
+            }],
+            ..ServerReport::default()
+        }),
         ..Default::default()
     }
 }

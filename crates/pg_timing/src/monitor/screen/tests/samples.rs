@@ -257,5 +257,5 @@ fn server() -> ServerReport {
         estimated_nodes: 12.0,
         ..FastTiming::default()
     };
-    ServerReport { error: None, advise: Some(advise), fast_timing: Some(fast_timing) }
+    ServerReport { advise: Some(advise), fast_timing: Some(fast_timing), ..ServerReport::default() }
 }
