@@ -63,15 +63,15 @@ def times(server):
     """Self times add up to the total, and self time is CPU and waits."""
     reset(server)
     server.psql(f"{JOIN.format(5)}; SELECT count(*) FROM t WHERE CASE WHEN i % 1000 = 0 THEN pg_sleep(0.02) IS NOT NULL ELSE true END")
-    for queryid, total, selfs, parts, plan, other in rows(
+    for queryid, total, own, parts, plan, other in rows(
         server,
         """SELECT queryid, sum(total_ms) FILTER (WHERE node = 0), sum(self_ms), sum(cpu_ms + wait_io_ms + wait_lock_ms + wait_client_ms + wait_other_ms),
         sum(plan_ms), sum(wait_other_ms) FILTER (WHERE kind = 'Seq Scan') FROM pg_stat_plan_nodes WHERE queryid IN
         (SELECT queryid FROM pg_stat_plan_nodes WHERE relation = 't') GROUP BY queryid ORDER BY sum(total_ms)""",
     ):
-        total, selfs, parts, plan, other = map(float, (total, selfs, parts, plan, other))
-        if not (abs(total - selfs) < 0.001 and abs(selfs - parts) < 0.001 and total <= plan):
-            yield f"{queryid}: total {total} ms, of nodes {selfs} ms, of parts {parts} ms, of the statement {plan} ms"
+        total, own, parts, plan, other = map(float, (total, own, parts, plan, other))
+        if not (abs(total - own) < 0.001 and abs(own - parts) < 0.001 and total <= plan):
+            yield f"{queryid}: total {total} ms, of nodes {own} ms, of parts {parts} ms, of the statement {plan} ms"
     if not 380 < other < 500:
         yield f"a scan that slept 400 ms waited {other} ms"
 
