@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * compat.h
- *	  everything that depends on the version of PostgreSQL, above all its
- *	  struct Instrumentation
+ *	  what several files need that depends on the version of PostgreSQL, above all
+ *	  its struct Instrumentation
  *
  * Copyright (c) 2026, the pg_timing authors
  *

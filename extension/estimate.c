@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * estimate.c
- *	  the errors of estimated times, and times that are possible together
+ *	  the end of a query: times that are possible together, with their errors, and
+ *	  the nodes' own times
  *
  * Copyright (c) 2026, the pg_timing authors
  *

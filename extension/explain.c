@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * explain.c
- *	  says in EXPLAIN, and in the log of auto_explain, which times are estimates
+ *	  says in EXPLAIN, and in the log of auto_explain, which times are estimates, and
+ *	  in EXPLAIN what nodes waited for
  *
  * Since 18, each node with an estimate has a line, and the option FAST_TIMING
  * prints it for all nodes, with the clock.  Before 18, no hook can add lines to

@@ -3,6 +3,12 @@
  * pft.h
  *	  what the files of pg_fast_timing share
  *
+ * The way of a query: ExecutorStart calls pft_install() (nodes.c), which replaces
+ * the functions of its nodes.  Each call then goes through a wrapper (wrappers.c),
+ * exact at first, and then with ticks.  begin_run() and note_run() surround a run
+ * (pg_fast_timing.c).  After the last one, pft_finish() (estimate.c) corrects the
+ * times, and EXPLAIN (explain.c) or the profile (profile.c) shows them.
+ *
  * Copyright (c) 2026, the pg_timing authors
  *
  *-------------------------------------------------------------------------

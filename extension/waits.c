@@ -7,7 +7,7 @@
  * time since the last tick to this wait event of the session.  When a wrapper sees
  * that the clock has moved, it charges the new waits to a node: before its call to
  * the node that calls it, and after its call to its own.  So a wait counts for the
- * node whose code was running, and no call costs more.
+ * node whose code was running, and no call reads another clock.
  *
  * The worker writes a session's waits, and only the session reads them.  They only
  * grow, so no lock is needed.

@@ -1,4 +1,5 @@
-//! The logs to read: a file is decompressed and decoded while it is read, and split into lines. Only one line is stored.
+//! The logs to read: a file is decompressed and decoded while it is read, and split into lines. Only one line is stored,
+//! except of UTF-16.
 
 use crate::error::Error;
 use crate::human::{count, reason};

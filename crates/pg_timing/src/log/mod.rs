@@ -1,5 +1,8 @@
 //! Reads all plans of logs, or of any text. A log can have gigabytes, so it is read once, from its beginning to its end, and
-//! only figures are kept.
+//! of plans that are not printed only figures are kept.
+//!
+//! `totals`, `last`, `slowest` and the others call `Log::read`, and this `read_parallel`. There the `Reader` finds the entries in the
+//! lines, and several threads read and judge their plans: `parse::each`, then `plan::overhead::estimate`.
 
 mod entry;
 mod input;

@@ -1,4 +1,4 @@
-//! Tests of `clocksource` commands that change nothing. The tests in `tests/switching` switch the clock source. They
+//! Tests of `clocksource` commands that change nothing. The tests in `crates/pg_timing/tests/switching` switch the clock source. They
 //! are a separate program, because tests of this program measure the clock.
 
 use super::{fixture, pg_timing, run};
