@@ -60,6 +60,14 @@
 #define CHOOSES_PARTITIONS(plan) \
 	((IsA(plan, Append) && PRUNES(Append, plan)) || (IsA(plan, MergeAppend) && PRUNES(MergeAppend, plan)))
 
+/* What EXPLAIN prints before the name of a subplan.  Until 18, it is part of the name. */
+#if PG_VERSION_NUM >= 190000
+#define SUBPLAN_KIND(subplan) \
+	((subplan)->subLinkType == CTE_SUBLINK ? "CTE " : (subplan)->isInitPlan ? "InitPlan " : "SubPlan ")
+#else
+#define SUBPLAN_KIND(subplan)	""
+#endif
+
 /* Creates a hash table in shared memory. */
 #if PG_VERSION_NUM >= 190000
 #define SHARED_HASH(name, elements, control)	ShmemInitHash(name, elements, control, HASH_ELEM | HASH_BLOBS)

@@ -383,9 +383,9 @@ find_entries(const Execution *execution)
 	return missing;
 }
 
-/* Returns the name of a subplan from its root, or "". */
-static const char *
-subplan_name(const FastQuery *query, const PlanState *root)
+/* Returns the subplan with this root, or NULL. */
+static const SubPlan *
+subplan_of(const FastQuery *query, const PlanState *root)
 {
 	for (int i = 0; i < query->node_count; i++)
 	{
@@ -394,12 +394,12 @@ subplan_name(const FastQuery *query, const PlanState *root)
 
 		foreach(cell, owner->initPlan)
 			if (lfirst_node(SubPlanState, cell)->planstate == root)
-				return lfirst_node(SubPlanState, cell)->subplan->plan_name;
+				return lfirst_node(SubPlanState, cell)->subplan;
 		foreach(cell, owner->subPlan)
 			if (lfirst_node(SubPlanState, cell)->planstate == root)
-				return lfirst_node(SubPlanState, cell)->subplan->plan_name;
+				return lfirst_node(SubPlanState, cell)->subplan;
 	}
-	return "";
+	return NULL;
 }
 
 /* Copies the beginning of a name, up to a whole character. */
@@ -422,6 +422,7 @@ create_entries(const Execution *execution)
 	{
 		NodeKey		key = key_of(execution, i);
 		NodeEntry  *entry;
+		const SubPlan *subplan = NULL;
 		bool		found;
 
 		if (execution->entries[i] != NULL)
@@ -434,7 +435,9 @@ create_entries(const Execution *execution)
 		memset((char *) entry + sizeof(NodeKey), 0, sizeof(NodeEntry) - sizeof(NodeKey));
 		entry->shape = pft_shape_of(query->nodes[i].node);
 		if (query->nodes[i].readers != NULL)
-			copy_name(entry->shape.subplan, subplan_name(query, query->nodes[i].node), SUBPLAN_LENGTH);
+			subplan = subplan_of(query, query->nodes[i].node);
+		if (subplan != NULL)
+			copy_name(entry->shape.subplan, psprintf("%s%s", SUBPLAN_KIND(subplan), subplan->plan_name), SUBPLAN_LENGTH);
 		entry->parent = query->nodes[i].caller >= 0 ? number_of(query, query->nodes[i].caller) : -1;
 		entry->since = GetCurrentTimestamp();
 		SpinLockInit(&entry->mutex);
