@@ -365,8 +365,8 @@ is_estimated(const TreeNode *each)
 }
 
 /*
- * Subtracts a node's time from that of its callers.  If several nodes call it,
- * nobody knows the parts.  Ticks that hit both nodes hit the difference in neither.
+ * Subtracts a node's time from that of its callers.  If several nodes call it, their
+ * parts are unknown.  A tick that hits both nodes adds no error to the difference.
  */
 static void
 subtract_from_callers(FastQuery *query, const TreeNode *each)
@@ -511,7 +511,8 @@ pft_finish(QueryDesc *queryDesc, FastQuery *query)
 		pft_profile_add(queryDesc, query, all_timed(query));
 	}
 	make_consistent(query);
-	if (query->wants_waits)
+	/* EXPLAIN shows the waits. */
+	if (query->wants_waits && (queryDesc->instrument_options & INSTRUMENT_TIMER))
 		find_self_times(query);
 	statement = note_statement(query);
 	if (queryDesc->instrument_options & INSTRUMENT_TIMER)

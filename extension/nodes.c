@@ -501,7 +501,7 @@ pft_reinstall(FastQuery *query)
 		install_node(query, &query->nodes[i]);
 }
 
-/* Turns on all instrumentation that the profile needs.  Core has created it without any option of its own. */
+/* Turns on times and buffers for the profile.  Core has created the instrumentation without them. */
 static void
 enable_instrumentation(const FastQuery *query)
 {
@@ -518,8 +518,8 @@ enable_instrumentation(const FastQuery *query)
 
 /*
  * Replaces the server's instrumentation in an initialized query.  `typed`: a person
- * has typed EXPLAIN.  `profiled`: the profile adds its times.  `uncounted`: nobody
- * else wants its calls.
+ * has typed EXPLAIN.  `profiled`: the profile adds its times.  `uncounted`: its calls
+ * are not added to the counter, because only the profile wants them.
  */
 void
 pft_install(QueryDesc *queryDesc, Method method, bool typed, bool profiled, bool uncounted)

@@ -20,7 +20,6 @@
 
 #include <unistd.h>
 
-#include "access/htup_details.h"
 #include "catalog/pg_authid.h"
 #include "common/pg_prng.h"
 #include "funcapi.h"

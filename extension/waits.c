@@ -184,7 +184,7 @@ charge_new(FastQuery *query, WaitTimes **charged)
 
 /*
  * Charges all new waits to a node, or to the node that calls it.  Called when the
- * clock has moved, and also by a query whose waits nobody wants to know.
+ * clock has moved, and also by a query that does not show its waits.
  */
 void
 pft_waits_charge(FastInstr *fi, bool to_caller)
