@@ -99,7 +99,7 @@ IS_SUPERUSER = "SELECT 'superuser' FROM pg_roles WHERE rolname = 'mallory' AND r
 RIGHT = f"ROLLBACK; RESET ROLE; SET search_path = pg_catalog; {IS_SUPERUSER}; ALTER ROLE mallory NOSUPERUSER;"
 # In each database whose settings name the schema of the traps, this springs one.
 WITHOUT_PATH = ("usual", "owned", "raced")
-IN_PATH = ("SET statement_timeout = 0; SET default_transaction_read_only = off; SELECT pg_catalog.concat('a') = 'b', pg_catalog.current_database() || 1::pg_catalog.oid", ["operator"])
+IN_PATH = ("SET default_transaction_read_only = off; SELECT pg_catalog.concat('a') = 'b', pg_catalog.current_database() || 1::pg_catalog.oid", ["operator"])
 
 
 @contextmanager
@@ -155,7 +155,9 @@ def traps_spring(server, databases, sprung):
     probes += [(database.name, [IN_PATH]) for database in databases if database.name not in WITHOUT_PATH]
     for name, scripts in probes:
         start = server.log.stat().st_size
-        rights = server.psql("".join(f"{script};{RIGHT}" for script, _ in scripts), "-d", name).split()
+        # The limit of a database would also stop a SET that ends it.
+        connection = f"dbname={name} options='-c statement_timeout=0'"
+        rights = server.psql("".join(f"{script};{RIGHT}" for script, _ in scripts), "-d", connection).split()
         found = sprung(name, start)
         for script, expected in scripts:
             for trap in expected:
