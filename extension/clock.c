@@ -86,6 +86,7 @@
 
 ClockFacts	pft_clocks[2] = {{.ns_per_tick = 1.0, .stale = true}, {.stale = true}};
 uint64		pft_tsc_scale = 0;
+const Ticker *pft_ticks = NULL;
 double		pft_tsc_khz = 0;
 double		pft_tsc_ppm = 0;
 const char *pft_tsc_reason = "not checked yet";
@@ -365,7 +366,7 @@ pft_clock_attach(void *memory, bool found)
 bool
 pft_tsc_usable(bool may_wait)
 {
-	uint64		now = system_now();
+	uint64		now = coarse_now();
 
 	if (checked && now - checked_at < valid_ns(pft_tsc_ppm) && !(pft_tsc_reason == NULL && pg_atomic_read_u32(&shared->refused) != 0))
 		return pft_tsc_reason == NULL;
@@ -391,7 +392,7 @@ pft_recent_pair(uint64 now)
 	if (recent.ns == 0 || age_ns < 0 || age_ns > COMPARE_NS)
 	{
 		recent = pft_read_pair();
-		recent.coarse_ns = ns_of(CLOCK_MONOTONIC_COARSE);
+		recent.coarse_ns = coarse_now();
 	}
 	return recent;
 }
@@ -409,7 +410,7 @@ pft_clocks_agree(ClockPair start, uint64 now)
 	double		by_kernel;
 	double		uncertain;
 
-	if (by_tsc >= 0 && by_tsc < COMPARE_NS && ns_of(CLOCK_MONOTONIC_COARSE) - start.coarse_ns < COARSE_NS)
+	if (by_tsc >= 0 && by_tsc < COMPARE_NS && coarse_now() - start.coarse_ns < COARSE_NS)
 		return true;
 	end = pft_read_pair();
 	by_tsc = ns_between(KIND_TSC, start.tsc, end.tsc);

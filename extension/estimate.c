@@ -18,9 +18,6 @@
 /* The mean square of the intervals between ticks, in periods^2: they are distributed evenly from 0.5 to 1.5. */
 #define MEAN_SQUARE			(13.0 / 12)
 
-/* If ticks are missing for a larger part of a statement, its waits are unknown. */
-#define LOST_PART			0.05
-
 LastStatement pft_last;
 
 /* What is known about a node's time. */
@@ -53,13 +50,16 @@ ticks_error_ns(const FastInstr *fi)
 		query->lost_ns + query->tickless_ns;
 }
 
-/* Returns the error of a sum over many executions.  A node that takes less than a period can have no tick by chance. */
+/*
+ * Returns the error of a sum over many executions.  A node that takes less than a
+ * period can have no tick by chance.
+ */
 double
-pft_error_of_sum(double variance)
+pft_error_of_sum(double variance, double clock_ns)
 {
 	double		period = pft_ticker_period_ns();
 
-	return variance > 0 ? STANDARD_ERRORS * sqrt(variance + period * period) + period : 0;
+	return clock_ns + (variance > 0 ? STANDARD_ERRORS * sqrt(variance + period * period) + period : 0);
 }
 
 /* Adds the error of the time of parallel workers to an estimate, if not every call was timed. */
@@ -207,10 +207,10 @@ limit_to_parent(const FastQuery *query, Bounds *bounds, int i)
 }
 
 /* Corrects impossible times.  A parent comes before its children. */
-static void
-make_consistent(FastQuery *query)
+void
+pft_make_consistent(FastQuery *query)
 {
-	Bounds	   *bounds = MemoryContextAllocZero(query->context, query->node_count * sizeof(Bounds));
+	Bounds	   *bounds = MemoryContextAllocZero(query->estate->es_query_cxt, query->node_count * sizeof(Bounds));
 
 	for (int i = query->node_count - 1; i >= 0; i--)
 		raise_to_children(query, bounds, i);
@@ -225,8 +225,8 @@ make_consistent(FastQuery *query)
  * assumes that each loop ran to its end.  If workers ran the node, the leader's
  * part is unknown, because core has added theirs.
  */
-static double
-calls_without_wrapper(const PlanState *node)
+double
+pft_calls_without_wrapper(const PlanState *node)
 {
 	const CoreInstr *core = node->instrument;
 	double		loops;
@@ -242,8 +242,8 @@ calls_without_wrapper(const PlanState *node)
  * of their nodes are exact.  All of them are if the calls of all workers together
  * fit into the budget of one.
  */
-static void
-read_workers(FastQuery *query)
+void
+pft_read_workers(FastQuery *query)
 {
 	double		calls = 0;
 
@@ -267,8 +267,8 @@ read_workers(FastQuery *query)
 }
 
 /* Describes the statement, for the functions that print it, and counts it. */
-static LastStatement
-note_statement(const FastQuery *query)
+LastStatement
+pft_note_statement(const FastQuery *query)
 {
 	LastStatement statement = {
 		.method = query->method,
@@ -296,15 +296,15 @@ note_statement(const FastQuery *query)
 			last->error_ns = Max(last->error_ns, estimate.error_ns);
 		cost_ns += (fi->granted - fi->left) * pft_call_cost_ns(query->clock);
 	}
-	pft_stats_add(TIMING_NS, (uint64) cost_ns);
+	pft_count(TIMING_NS, (uint64) cost_ns);
 	/* Parallel workers do not count their leader's statement once more. */
 	if (IsParallelWorker())
 		return statement;
-	pft_stats_add(STATEMENTS, 1);
-	pft_stats_add(EXACT_NODES, query->jumped ? 0 : last->nodes - last->estimated - last->untimed);
-	pft_stats_add(ESTIMATED_NODES, last->estimated);
-	pft_stats_add(WITHOUT_TICKS, last->untimed > 0 || (query->tickless_ns > 0 && (query->sampled > 0 || query->parallel)));
-	pft_stats_add(CLOCK_JUMPS, query->jumped);
+	pft_count(STATEMENTS, 1);
+	pft_count(EXACT_NODES, query->jumped ? 0 : last->nodes - last->estimated - last->untimed);
+	pft_count(ESTIMATED_NODES, last->estimated);
+	pft_count(WITHOUT_TICKS, last->untimed > 0 || (query->tickless_ns > 0 && (query->sampled > 0 || query->parallel)));
+	pft_count(CLOCK_JUMPS, query->jumped);
 	return statement;
 }
 
@@ -364,6 +364,19 @@ is_estimated(const TreeNode *each)
 	return each->fi != NULL && pft_estimate(each->fi).quality == TIME_ESTIMATED;
 }
 
+/* Returns the largest cost of the clock reads for a node's calls, in all processes. */
+static double
+clock_ns(const FastQuery *query, const TreeNode *each)
+{
+	const CoreWorkers *workers = each->node->worker_instrument;
+	double		cost = each->fi != NULL ? (each->fi->granted - each->fi->left) * pft_call_cost_ns(query->clock) :
+		pft_most_cost_ns(query, pft_calls_without_wrapper(each->node));
+
+	for (int n = 0; workers != NULL && n < workers->num_workers; n++)
+		cost += pft_most_cost_ns(query, workers->instrument[n].ntuples + workers->instrument[n].nloops);
+	return cost;
+}
+
 /*
  * Subtracts a node's time from that of its callers.  If several nodes call it, their
  * parts are unknown.  A tick that hits both nodes adds no error to the difference.
@@ -382,6 +395,7 @@ subtract_from_callers(FastQuery *query, const TreeNode *each)
 		TreeNode   *caller = &query->nodes[i];
 		double		part = several ? Min(left, Max(caller->self_ns, 0)) : left;
 
+		caller->clock_ns += clock_ns(query, each);
 		if (several)
 			caller->self_variance += left * left;
 		if (is_estimated(caller) != is_estimated(each))
@@ -396,8 +410,8 @@ subtract_from_callers(FastQuery *query, const TreeNode *each)
  * consistent.  The server times bitmap nodes, so their waits count for the bitmap
  * heap scan.
  */
-static void
-find_self_times(FastQuery *query)
+void
+pft_find_self_times(FastQuery *query)
 {
 	for (int i = 0; i < query->node_count; i++)
 	{
@@ -407,6 +421,7 @@ find_self_times(FastQuery *query)
 			InstrEndLoop(each->node->instrument);
 		each->self_ns = total_ns(each->node);
 		each->self_variance = each->waits_of_ns = 0;
+		each->clock_ns = clock_ns(query, each);
 	}
 	/* A subplan's time is known to be that of its callers after the other nodes below them are subtracted. */
 	for (int subplans = 0; subplans <= 1; subplans++)
@@ -433,7 +448,7 @@ static double
 all_calls(const TreeNode *each)
 {
 	const CoreWorkers *workers = each->node->worker_instrument;
-	double		calls = each->fi != NULL ? pft_calls(each->fi) : calls_without_wrapper(each->node);
+	double		calls = each->fi != NULL ? pft_calls(each->fi) : pft_calls_without_wrapper(each->node);
 
 	for (int n = 0; workers != NULL && n < workers->num_workers; n++)
 		calls += workers->instrument[n].ntuples + workers->instrument[n].nloops;
@@ -461,6 +476,7 @@ pft_node_values(const FastQuery *query, int i, double *values)
 	values[TOTAL_NS] = total_ns(each->node);
 	values[SELF_NS] = each->self_ns;
 	values[SELF_VARIANCE] = each->self_variance;
+	values[CLOCK_NS] = each->clock_ns;
 	values[STARTUP_NS] = CORE_NS_OF_TIME(CORE_STARTUP(core));
 	values[CPU_NS] = each->waits_of_ns;
 	for (int c = 0; query->with_waits && c < WAIT_CLASSES; c++)
@@ -470,51 +486,11 @@ pft_node_values(const FastQuery *query, int i, double *values)
 	values[TEMP_BLOCKS] = buffers->temp_blks_read + buffers->temp_blks_written;
 }
 
-static bool
-all_timed(const FastQuery *query)
+bool
+pft_all_timed(const FastQuery *query)
 {
 	for (int i = 0; i < query->node_count; i++)
 		if (query->nodes[i].fi != NULL && pft_estimate(query->nodes[i].fi).quality > TIME_ESTIMATED)
 			return false;
 	return true;
-}
-
-/* Called after the last call of a query.  `query` is NULL if the server timed the statement. */
-void
-pft_finish(QueryDesc *queryDesc, FastQuery *query)
-{
-	LastStatement statement;
-	double		calls = 0;
-
-	pft_last.just_finished = false;
-	for (int i = 0; query != NULL && i < query->node_count; i++)
-	{
-		if (query->nodes[i].fi == NULL)
-			calls += calls_without_wrapper(query->nodes[i].node);
-	}
-	pft_stats_add(NODE_CALLS, (uint64) calls);
-	/* An untimed statement does not replace the last timed one, and neither does one that only the profile times. */
-	if ((queryDesc->instrument_options & INSTRUMENT_TIMER) && (query == NULL || query->method != METHOD_COUNT))
-		memset(&pft_last, 0, sizeof(pft_last));
-	if (query == NULL || query->method == METHOD_COUNT)
-		return;
-	read_workers(query);
-	query->with_waits &= !query->jumped && query->tickless_ns <= LOST_PART * query->elapsed_ns;
-	if (query->wants_waits && IsParallelWorker())
-		pft_waits_report(query);
-	if (query->with_waits && query->parallel)
-		pft_waits_collect(query);
-	/* The profile adds up times before they are made consistent, because corrections do not cancel each other in a sum. */
-	if (query->profiled && !IsParallelWorker())
-	{
-		find_self_times(query);
-		pft_profile_add(queryDesc, query, all_timed(query));
-	}
-	make_consistent(query);
-	/* EXPLAIN shows the waits. */
-	if (query->wants_waits && (queryDesc->instrument_options & INSTRUMENT_TIMER))
-		find_self_times(query);
-	statement = note_statement(query);
-	if (queryDesc->instrument_options & INSTRUMENT_TIMER)
-		pft_last = statement;
 }

@@ -11,38 +11,18 @@
 
 #include "pft.h"
 
-#include <sys/mman.h>
-
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
 /* Most plans have fewer nodes. */
-#define INITIAL_NODES	16
+#define INITIAL_NODES	4
 
 /*
  * The planner does not assign larger ids than this: a million plan nodes take far
  * more than 100 MB.  A custom scan can give its children any id.
  */
 #define MAX_IDS			(1024 * 1024)
-
-/* The pool of instrumentation gets memory in steps of this size. */
-#define POOL_STEP		(256 * 1024)
-
-/* An unused element of the pool contains the address of the next one. */
-typedef union PoolItem
-{
-	FastInstr	instr;
-	union PoolItem *next;
-} PoolItem;
-
-/* No process has memory at this address. */
-#define NO_POOL			((char *) (UINT64CONST(1) << 62))
-
-char	   *pft_pool = NO_POOL;
-static Size pool_used = 0;
-static Size pool_ready = 0;		/* bytes that can be written */
-static PoolItem *pool_free = NULL;
 
 static dlist_head queries = DLIST_STATIC_INIT(queries);
 
@@ -55,59 +35,6 @@ typedef struct Walk
 	Bitmapset  *subplans;		/* plan_node_id of the roots of subplans */
 	Bitmapset  *visited;		/* subplans that have been visited */
 } Walk;
-
-/* Makes more of the pool writable.  Until then it is only a range of addresses, and takes no memory. */
-static bool
-pool_grow(void)
-{
-	if (pft_pool == NO_POOL)
-	{
-		void	   *range = mmap(NULL, PFT_POOL_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-		if (range == MAP_FAILED)
-			return false;
-		pft_pool = range;
-	}
-	if (pool_ready + POOL_STEP > PFT_POOL_SIZE ||
-		mprotect(pft_pool + pool_ready, POOL_STEP, PROT_READ | PROT_WRITE) != 0)
-		return false;
-	pool_ready += POOL_STEP;
-	return true;
-}
-
-/* Returns a new instrumentation, or NULL if there is no memory. */
-static FastInstr *
-pool_take(void)
-{
-	PoolItem   *item = pool_free;
-
-	if (item != NULL)
-		pool_free = item->next;
-	else
-	{
-		if (pool_used + sizeof(PoolItem) > pool_ready && !pool_grow())
-			return NULL;
-		item = (PoolItem *) (pft_pool + pool_used);
-		pool_used += sizeof(PoolItem);
-	}
-	memset(item, 0, sizeof(*item));
-	return &item->instr;
-}
-
-static void
-pool_return(FastInstr *fi)
-{
-	PoolItem   *item = (PoolItem *) fi;
-
-	item->next = pool_free;
-	pool_free = item;
-}
-
-FastInstr *
-pft_instr_of(const PlanState *node)
-{
-	return pft_is_ours(node->instrument) ? (FastInstr *) node->instrument : NULL;
-}
 
 /* Returns our state of a query, or NULL.  It is searched only if the root of the plan does not have our instrumentation. */
 FastQuery *
@@ -293,7 +220,7 @@ find_all_readers(FastQuery *query)
 static void
 store_tree(FastQuery *query, QueryDesc *queryDesc)
 {
-	MemoryContext old = MemoryContextSwitchTo(query->context);
+	MemoryContext old = MemoryContextSwitchTo(query->estate->es_query_cxt);
 	Walk		walk = {.query = query, .allocated = INITIAL_NODES, .parent = -1};
 	ListCell   *cell;
 
@@ -315,8 +242,8 @@ store_tree(FastQuery *query, QueryDesc *queryDesc)
 }
 
 /*
- * Called when the query's memory is released, even after an error.  Then only
- * our own memory is certain to exist.
+ * Called before the query's memory is released, even after an error.  Then the
+ * state of its nodes may no longer exist.
  */
 static void
 release_query(void *released)
@@ -332,32 +259,23 @@ release_query(void *released)
 		if (fi == NULL)
 			continue;
 		calls += pft_calls(fi);
-		pool_return(fi);
+		pft_pool_return(fi);
 	}
-	pft_stats_add(NODE_CALLS, query->uncounted ? 0 : (uint64) calls);
+	pft_count(NODE_CALLS, query->uncounted ? 0 : (uint64) calls);
 }
 
 /* Adds a query to the queries that we time.  It is removed together with its memory context. */
-static FastQuery *
-create_query(QueryDesc *queryDesc, Method method, bool typed, bool profiled)
+static void
+add_query(QueryDesc *queryDesc, FastQuery *query)
 {
-	MemoryContext context = AllocSetContextCreate(queryDesc->estate->es_query_cxt,
-												  "pg_fast_timing", ALLOCSET_SMALL_SIZES);
-	FastQuery  *query = MemoryContextAllocZero(context, sizeof(FastQuery));
-
-	query->context = context;
 	query->estate = queryDesc->estate;
-	query->method = method;
 	query->queryid = queryDesc->plannedstmt->queryId;
-	query->typed = typed;
-	query->profiled = profiled;
-	query->wants_waits = profiled || (typed && method == METHOD_AUTO && PG_VERSION_NUM >= 180000);
+	query->wants_waits = query->profiled || (query->typed && query->method == METHOD_AUTO && PG_VERSION_NUM >= 180000);
 	store_tree(query, queryDesc);
 	dlist_push_head(&queries, &query->link);
 	query->release.func = release_query;
 	query->release.arg = query;
-	MemoryContextRegisterResetCallback(context, &query->release);
-	return query;
+	MemoryContextRegisterResetCallback(query->estate->es_query_cxt, &query->release);
 }
 
 static ExecProcNodeMtd core_first_call;
@@ -410,6 +328,7 @@ first_call(PlanState *node)
 	{
 		if (fi->query->gather != NULL && has_workers(fi->query->gather))
 			pft_reinstall(fi->query);
+		fi->wrapper = pft_wrapper(fi);
 		if (fi->phase == PHASE_EXACT && fi->granted == 0)
 			pft_request_calls(fi);
 		node->ExecProcNode = fi->entry != NULL ? fi->entry : fi->wrapper;
@@ -470,7 +389,7 @@ install_node(FastQuery *query, TreeNode *each)
 		return;
 	if (fi == NULL)
 	{
-		fi = pool_take();
+		fi = pft_pool_take();
 		if (fi == NULL)
 			return;
 		fi->core = *node->instrument;
@@ -478,7 +397,6 @@ install_node(FastQuery *query, TreeNode *each)
 		fi->query = query;
 		fi->tree_node = each;
 		fi->phase = query->method == METHOD_COUNT ? PHASE_UNTIMED : PHASE_EXACT;
-		fi->wrapper = pft_wrapper(fi);
 		if (IsA(node, GatherState) || IsA(node, GatherMergeState))
 			fi->entry = gather_call;
 		each->fi = fi;
@@ -517,40 +435,34 @@ enable_instrumentation(const FastQuery *query)
 }
 
 /*
- * Replaces the server's instrumentation in an initialized query.  `typed`: a person
- * has typed EXPLAIN.  `profiled`: the profile adds its times.  `uncounted`: its calls
- * are not added to the counter, because only the profile wants them.
+ * Replaces the server's instrumentation in an initialized query.  The caller has set
+ * the query's method, and whether it is typed, profiled or uncounted.
  */
 void
-pft_install(QueryDesc *queryDesc, Method method, bool typed, bool profiled, bool uncounted)
+pft_install(QueryDesc *queryDesc, FastQuery *query)
 {
-	bool		wants_timer = profiled || (queryDesc->estate->es_instrument & INSTRUMENT_TIMER);
-	FastQuery  *query;
-	bool		tsc = false;
+	bool		has_timer = queryDesc->estate->es_instrument & INSTRUMENT_TIMER;
 
-	if (wants_timer)
+	if (!has_timer && !query->profiled)
+		query->method = METHOD_COUNT;
+	/* With auto, a parallel worker does not wait for the rate, because its leader waits for it. */
+	else if (pft_tsc_usable(query->method == METHOD_TSC || !IsParallelWorker()))
+		query->clock = KIND_TSC;
+	else if (query->method == METHOD_TSC && has_timer)
 	{
-		/* With auto, a parallel worker does not wait for the rate, because its leader waits for it. */
-		tsc = pft_tsc_usable(method == METHOD_TSC || !IsParallelWorker());
-		if (method == METHOD_TSC && !tsc && !(queryDesc->estate->es_instrument & INSTRUMENT_TIMER))
-			method = METHOD_AUTO;	/* only the profile wants times */
-		if (method == METHOD_TSC && !tsc)
-		{
-			/* Parallel workers do not count their leader's statement once more. */
-			pft_stats_add(WITHOUT_TSC, !IsParallelWorker());
-			return;
-		}
+		/* Parallel workers do not count their leader's statement once more. */
+		pft_count(WITHOUT_TSC, !IsParallelWorker());
+		return;
 	}
+	else
+		query->method = METHOD_AUTO;
+	if (query->method != METHOD_COUNT)
+		pft_clock_measure(query->clock);
+	query->server_tsc = SERVER_TIMES_BY_TSC;
 	if (core_timed_call == NULL)
 		find_core_calls();
-	query = create_query(queryDesc, wants_timer ? method : METHOD_COUNT, typed, profiled);
-	query->uncounted = uncounted;
-	if (profiled)
+	add_query(queryDesc, query);
+	if (query->profiled)
 		enable_instrumentation(query);
-	query->clock = tsc ? KIND_TSC : KIND_SYSTEM;
-	query->server_tsc = SERVER_TIMES_BY_TSC;
-	pft_ticker_note_period(query);
-	if (wants_timer)
-		pft_clock_measure(query->clock);
 	pft_reinstall(query);
 }

@@ -6,8 +6,8 @@
  * The way of a query: ExecutorStart calls pft_install() (nodes.c), which replaces
  * the functions of its nodes.  Each call then goes through a wrapper (wrappers.c),
  * exact at first, and then with ticks.  begin_run() and note_run() surround a run
- * (pg_fast_timing.c).  After the last one, pft_finish() (estimate.c) corrects the
- * times, and EXPLAIN (explain.c) or the profile (profile.c) shows them.
+ * (pg_fast_timing.c).  After the last one, finish_query() corrects the times
+ * (estimate.c), and EXPLAIN (explain.c) or the profile (profile.c) shows them.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -154,6 +154,7 @@ struct TreeNode
 	WaitTimes  *waits;			/* of its own code; NULL: none */
 	double		self_ns;		/* time without that of other nodes */
 	double		self_variance;	/* in ns^2, caused by ticks; 0: exact */
+	double		clock_ns;		/* reads of clocks within self_ns, at most */
 	double		waits_of_ns;	/* the time that `waits` are a part of */
 };
 
@@ -162,7 +163,6 @@ struct FastQuery
 {
 	dlist_node	link;
 	const EState *estate;
-	MemoryContext context;
 	MemoryContextCallback release;
 	TreeNode   *nodes;			/* each node once, a parent before its children */
 	int			node_count;
@@ -221,6 +221,7 @@ typedef enum NodeValue
 	TEMP_BLOCKS,				/* read or written */
 	PLAN_NS,					/* of the whole statement, stored with its first node */
 	PLAN_CLIENT_NS,				/* waits for the client between the calls of the first node */
+	CLOCK_NS,					/* reads of clocks within the self time, at most */
 	NODE_VALUES
 } NodeValue;
 
@@ -308,19 +309,33 @@ typedef struct Ticker
 	volatile uint64 period_ns;	/* mean time between ticks */
 } Ticker;
 
-/* pg_fast_timing.c: the settings */
+/* Our locks, in the order of the tranche. */
+#define PFT_TRANCHE		"pg_fast_timing"
+enum
+{
+	LOCK_OF_REPORTS,			/* waits of parallel workers */
+	LOCK_OF_PROFILE,
+	LOCKS
+};
+
+/* settings.c */
+#define MOST_NODES		10000000
 extern int	pft_method;
+extern int	pft_count_calls;
 extern int	pft_ticker;
 extern int	pft_sample_rate;
 extern bool pft_log_estimates;
 extern bool pft_profile;
 extern double pft_profile_sample_rate;
+extern int	pft_profile_max_nodes;
 extern const struct config_enum_entry pft_method_options[];	/* in the order of Method */
 extern const struct config_enum_entry pft_ticker_options[];
+extern void pft_define_settings(void);
 
 /* clock.c */
 extern ClockFacts pft_clocks[2];
 extern uint64 pft_tsc_scale;	/* ns per tick, in units of 2^-32 */
+extern const Ticker *pft_ticks;	/* the clock in memory.  It changes only while no query needs ticks. */
 extern Size pft_clock_size(void);
 extern void pft_clock_attach(void *memory, bool found);
 extern void pft_clock_init(void);
@@ -333,14 +348,26 @@ extern ClockPair pft_read_pair(void);
 extern ClockPair pft_recent_pair(uint64 now);
 extern bool pft_clocks_agree(ClockPair start, uint64 now);
 
-/* nodes.c */
+/* counters.c */
+typedef struct Row Row;
+extern Size pft_counters_size(void);
+extern void pft_counters_attach(void *memory, bool found);
+extern void pft_counters_reset(void);
+extern void pft_counters_add_to(Row *row, Counter after_last);
+extern void pft_count(Counter counter, uint64 n);
+
+/* pool.c */
 #define PFT_POOL_SIZE	(UINT64CONST(1) << 26)
 extern char *pft_pool;
+extern FastInstr *pft_pool_take(void);
+extern void pft_pool_return(FastInstr *fi);
 extern FastInstr *pft_instr_of(const PlanState *node);
+
+/* nodes.c */
 extern bool pft_returns_all_at_once(const PlanState *node);
 extern FastQuery *pft_query_of(const QueryDesc *queryDesc);
 extern const TreeNode *pft_tree_node_of(const PlanState *node);
-extern void pft_install(QueryDesc *queryDesc, Method method, bool typed, bool profiled, bool uncounted);
+extern void pft_install(QueryDesc *queryDesc, FastQuery *query);
 extern void pft_reinstall(FastQuery *query);
 
 /* wrappers.c */
@@ -348,18 +375,23 @@ extern ExecProcNodeMtd pft_wrapper(const FastInstr *fi);
 extern void pft_request_calls(FastInstr *fi);
 extern double pft_calls(const FastInstr *fi);
 extern double pft_call_cost_ns(ClockKind kind);
+extern double pft_most_cost_ns(const FastQuery *query, double calls);
 extern bool pft_fits_budget(const FastQuery *query, double calls);
 
 /* estimate.c */
 extern LastStatement pft_last;
 extern Estimate pft_estimate(const FastInstr *fi);
-extern double pft_error_of_sum(double variance);
+extern double pft_error_of_sum(double variance, double clock_ns);
 extern void pft_node_values(const FastQuery *query, int i, double *values);
-extern void pft_finish(QueryDesc *queryDesc, FastQuery *query);
+extern double pft_calls_without_wrapper(const PlanState *node);
+extern void pft_read_workers(FastQuery *query);
+extern void pft_make_consistent(FastQuery *query);
+extern void pft_find_self_times(FastQuery *query);
+extern bool pft_all_timed(const FastQuery *query);
+extern LastStatement pft_note_statement(const FastQuery *query);
 extern char *pft_describe_last(void);
 
 /* waits.c */
-#define PFT_TRANCHE		"pg_fast_timing"
 extern WaitMark pft_charged;
 extern Size pft_waits_size(void);
 extern void pft_waits_attach(void *memory, bool found);
@@ -381,15 +413,12 @@ extern NodeShape pft_shape_of(const PlanState *node);
 extern uint64 pft_plan_id(const FastQuery *query);
 
 /* profile.c */
-#define MOST_NODES		10000000
-extern int	pft_profile_max_nodes;
 extern Size pft_profile_size(void);
 extern void pft_profile_attach(void);
 extern bool pft_profile_wanted(const QueryDesc *queryDesc);
 extern void pft_profile_add(const QueryDesc *queryDesc, const FastQuery *query, bool timed);
 
 /* ticker.c */
-extern const Ticker *pft_ticks;	/* the clock that wrappers read.  It changes only while no query needs ticks. */
 extern Size pft_ticker_size(void);
 extern void pft_ticker_attach(void *memory, bool found);
 extern void pft_ticker_init(void);
@@ -404,22 +433,6 @@ extern TickerKind pft_ticker_now(const char **reason);
 
 /* explain.c */
 extern void pft_explain_init(void);
-
-/* stats.c */
-extern void pft_stats_init(void);
-extern void pft_stats_add(Counter counter, uint64 n);
-
-/* A row of an SQL function. */
-typedef struct Row
-{
-	int			length;
-	Datum		values[48];
-	bool		nulls[48];
-} Row;
-
-extern void pft_add(Row *row, Datum value);
-extern void pft_add_text(Row *row, const char *text);
-extern Datum pft_result(FunctionCallInfo fcinfo, Row *row);
 
 /*
  * Returns whether a node's instrumentation is one of ours.  Another extension
@@ -487,6 +500,12 @@ static pg_attribute_always_inline uint64
 system_now(void)
 {
 	return ns_of(CLOCK_MONOTONIC);
+}
+
+static pg_attribute_always_inline uint64
+coarse_now(void)
+{
+	return ns_of(CLOCK_MONOTONIC_COARSE);
 }
 
 static pg_attribute_always_inline uint64

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * pg_fast_timing.c
- *	  the settings, and the executor hooks
+ *	  the executor hooks: the way of a query from its start to its end
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -13,6 +13,9 @@
 
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
 #include "tcop/pquery.h"
 
 MODULE_MAGIC;
@@ -28,100 +31,18 @@ MODULE_MAGIC;
 #define INSTRUMENT_TYPED	(1 << 21)
 #define INSTRUMENT_PROFILED	(1 << 22)
 
-const struct config_enum_entry pft_method_options[] = {
-	{"off", METHOD_OFF, false},
-	{"auto", METHOD_AUTO, false},
-	{"tsc", METHOD_TSC, false},
-	{NULL, 0, false}
-};
-
-static const struct config_enum_entry count_calls_options[] = {
-	{"off", COUNT_NONE, false},
-	{"top", COUNT_TOP, false},
-	{"all", COUNT_ALL, false},
-	{NULL, 0, false}
-};
-
-const struct config_enum_entry pft_ticker_options[] = {
-	{"worker", TICKER_WORKER, false},
-	{"thread", TICKER_THREAD, false},
-	{"none", TICKER_NONE, false},
-	{NULL, 0, false}
-};
-
-int			pft_method = METHOD_AUTO;
-static int	count_calls = COUNT_NONE;
-int			pft_ticker = TICKER_WORKER;
-int			pft_sample_rate = 1000;	/* a tick takes 25 us on a virtual machine */
-bool		pft_log_estimates = false;
-bool		pft_profile = false;
-double		pft_profile_sample_rate = 1;
+/* If ticks are missing for a larger part of a statement, its waits are unknown. */
+#define LOST_PART			0.05
 
 /* nesting depth of ExecutorRun and ExecutorFinish calls: of all queries, and of those that we time or count */
 static int	nesting = 0;
 static int	own_nesting = 0;
 
+static shmem_request_hook_type prev_shmem_request = NULL;
+static shmem_startup_hook_type prev_shmem_startup = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart = NULL;
 static ExecutorRun_hook_type prev_ExecutorRun = NULL;
 static ExecutorFinish_hook_type prev_ExecutorFinish = NULL;
-
-/* With compute_query_id = auto, the server computes identifiers if an extension needs them. */
-static void
-enable_queryid(bool profile, void *unused)
-{
-	if (profile)
-		EnableQueryId();
-}
-
-static void
-define_settings(void)
-{
-	DefineCustomEnumVariable("pg_fast_timing.method",
-							 "Method that times plan nodes.",
-							 "\"auto\" is exact while that is cheap, and then estimates.  \"off\" leaves it to the server.  \"tsc\" times every call with the CPU's counter.",
-							 &pft_method, METHOD_AUTO, pft_method_options,
-							 PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomEnumVariable("pg_fast_timing.count_calls",
-							 "Selects the statements whose calls of plan nodes are counted.",
-							 "\"off\" selects only those with EXPLAIN ANALYZE or auto_explain.log_analyze.  \"top\" adds those that clients send, "
-							 "and \"all\" also those within functions.",
-							 &count_calls, COUNT_NONE, count_calls_options,
-							 PGC_SUSET, 0, NULL, NULL, NULL);
-	DefineCustomEnumVariable("pg_fast_timing.ticker",
-							 "Selects who writes the ticking clock.",
-							 "\"worker\" is one background worker for all sessions, if the library is in shared_preload_libraries.  "
-							 "\"thread\" is a thread in each backend that needs it.",
-							 &pft_ticker, TICKER_WORKER, pft_ticker_options,
-							 PGC_SUSET, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_fast_timing.sample_rate",
-							"Ticks per second of the ticking clock.",
-							NULL,
-							&pft_sample_rate, 1000, 1, 10000,
-							PGC_SUSET, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("pg_fast_timing.log_estimates",
-							 "Logs one line before each plan of auto_explain whose times are estimates.",
-							 NULL,
-							 &pft_log_estimates, false,
-							 PGC_SUSET, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("pg_fast_timing.profile",
-							 "Adds the plan nodes of each statement to pg_stat_plan_nodes.",
-							 "The library must be in shared_preload_libraries.",
-							 &pft_profile, false,
-							 PGC_SUSET, 0, NULL, enable_queryid, NULL);
-	DefineCustomRealVariable("pg_fast_timing.profile_sample_rate",
-							 "Share of the statements that are profiled.",
-							 NULL,
-							 &pft_profile_sample_rate, 1, 0, 1,
-							 PGC_SUSET, 0, NULL, NULL, NULL);
-	/* Without shared memory, it has no effect, and cannot have the first context. */
-	DefineCustomIntVariable("pg_fast_timing.profile_max_nodes",
-							"Number of plan nodes for which the profile has memory.",
-							NULL,
-							&pft_profile_max_nodes, 20000, 100, MOST_NODES,
-							process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_SIGHUP,
-							0, NULL, NULL, NULL);
-	MarkGUCPrefixReserved("pg_fast_timing");
-}
 
 /* Returns whether the setting count_calls applies to a query that starts now. */
 static bool
@@ -130,7 +51,7 @@ calls_wanted(void)
 	/* A worker gets the options of its leader.  Functions that it executes are not counted. */
 	if (IsParallelWorker())
 		return false;
-	return count_calls == COUNT_ALL || (count_calls == COUNT_TOP && nesting == 0);
+	return pft_count_calls == COUNT_ALL || (pft_count_calls == COUNT_TOP && nesting == 0);
 }
 
 /*
@@ -182,7 +103,15 @@ pft_ExecutorStart(QueryDesc *queryDesc, int eflags)
 	if (method == METHOD_OFF)
 		queryDesc->estate->es_instrument &= ~INSTRUMENT_PROFILED;
 	else
-		pft_install(queryDesc, method, typed, profiled, profiled && !requested && !counted);
+	{
+		FastQuery  *query = MemoryContextAllocZero(queryDesc->estate->es_query_cxt, sizeof(FastQuery));
+
+		query->method = method;
+		query->typed = typed;
+		query->profiled = profiled;
+		query->uncounted = profiled && !requested && !counted;
+		pft_install(queryDesc, query);
+	}
 }
 
 /* One call of ExecutorRun or ExecutorFinish. */
@@ -191,7 +120,7 @@ typedef struct Run
 	FastQuery  *query;			/* NULL: we do not time it */
 	uint64		mark;			/* for pft_ticker_note_loss() */
 	ClockPair	start;			/* if the query uses the counter */
-	WaitMark	outer;			/* of the query that has called this one */
+	WaitMark	outer;			/* of the query that has called this one, if there is one */
 } Run;
 
 /* Since 19 the unit of times can change during a statement.  The server, too, adds times with different units then. */
@@ -204,32 +133,30 @@ note_unit(FastQuery *query)
 }
 
 /* `query` is NULL if none of its nodes has our timing, or none can run. */
-static Run
-begin_run(FastQuery *query)
+static void
+begin_run(Run *run, FastQuery *query)
 {
-	Run			run = {.query = query};
-
+	run->query = query;
 	nesting++;
 	if (query == NULL)
-		return run;
-	own_nesting++;
-	run.outer = pft_charged;
+		return;
+	if (++own_nesting > 1)
+		run->outer = pft_charged;
 	if (IsParallelWorker() && !query->has_run)
 		pft_reinstall(query);
 	if (query->method != METHOD_COUNT)
 		query->with_waits = query->wants_waits && query->method == METHOD_AUTO && (query->with_waits || !query->has_run) && pft_ticker_start_worker();
 	query->has_run = true;
 	if (query->method == METHOD_COUNT)
-		return run;
+		return;
 	pft_waits_skip();
 	query->tickless = query->sampled > 0 && !pft_ticker_start();
-	run.mark = pft_ticker_mark();
+	run->mark = pft_ticker_mark();
 	pft_ticker_note_period(query);
 	note_unit(query);
 	query->run_start = clock_now(query->clock);
 	if (query->clock == KIND_TSC)
-		run.start = pft_recent_pair(query->run_start);
-	return run;
+		run->start = pft_recent_pair(query->run_start);
 }
 
 /* Also called after an error, when the query may no longer exist. */
@@ -239,10 +166,10 @@ end_run(const Run *run)
 	nesting--;
 	if (run->query == NULL)
 		return;
-	/* The waits of this query are also waits of the node that has called it. */
-	pft_charged = run->outer;
 	if (--own_nesting == 0)
 		pft_ticker_stop();
+	else
+		pft_charged = run->outer;	/* the waits of this query are also waits of the node that has called it */
 }
 
 /* Called after a run without an error, before end_run(). */
@@ -271,8 +198,9 @@ note_run(const Run *run)
 static void
 pft_ExecutorRun(RUN_PARAMETERS)
 {
-	Run			run = begin_run(pft_query_of(queryDesc));
+	Run			run;
 
+	begin_run(&run, pft_query_of(queryDesc));
 	PG_TRY();
 	{
 		if (prev_ExecutorRun)
@@ -289,13 +217,56 @@ pft_ExecutorRun(RUN_PARAMETERS)
 	PG_END_TRY();
 }
 
+/* Called after the last call of a query.  `query` is NULL if the server timed the statement. */
+static void
+finish_query(QueryDesc *queryDesc, FastQuery *query)
+{
+	/* Not if only the profile wants the times.  A parallel worker shows them to its leader. */
+	bool		shown = queryDesc->instrument_options & INSTRUMENT_TIMER;
+	LastStatement statement;
+	double		calls = 0;
+
+	pft_last.just_finished = false;
+	for (int i = 0; query != NULL && i < query->node_count; i++)
+	{
+		if (query->nodes[i].fi == NULL)
+			calls += pft_calls_without_wrapper(query->nodes[i].node);
+	}
+	pft_count(NODE_CALLS, (uint64) calls);
+	/* An untimed statement does not replace the last timed one. */
+	if (shown && (query == NULL || query->method != METHOD_COUNT))
+		memset(&pft_last, 0, sizeof(pft_last));
+	if (query == NULL || query->method == METHOD_COUNT)
+		return;
+	pft_read_workers(query);
+	query->with_waits &= !query->jumped && query->tickless_ns <= LOST_PART * query->elapsed_ns;
+	if (query->wants_waits && IsParallelWorker())
+		pft_waits_report(query);
+	if (query->with_waits && query->parallel)
+		pft_waits_collect(query);
+	/* The profile adds up times before they are made consistent, because corrections do not cancel each other in a sum. */
+	if (query->profiled && !IsParallelWorker())
+	{
+		pft_find_self_times(query);
+		pft_profile_add(queryDesc, query, pft_all_timed(query));
+	}
+	if (shown)
+		pft_make_consistent(query);
+	if (shown && query->wants_waits)
+		pft_find_self_times(query);
+	statement = pft_note_statement(query);
+	if (shown)
+		pft_last = statement;
+}
+
 /* Data-modifying CTEs that were not read completely run here.  Without them no node runs, and nothing must be timed. */
 static void
 pft_ExecutorFinish(QueryDesc *queryDesc)
 {
 	FastQuery  *query = pft_query_of(queryDesc);
-	Run			run = begin_run(queryDesc->estate->es_auxmodifytables != NIL ? query : NULL);
+	Run			run;
 
+	begin_run(&run, queryDesc->estate->es_auxmodifytables != NIL ? query : NULL);
 	PG_TRY();
 	{
 		if (prev_ExecutorFinish)
@@ -313,7 +284,33 @@ pft_ExecutorFinish(QueryDesc *queryDesc)
 	/* The unit can change after the last run, before a cursor is closed. */
 	if (query != NULL && query->method != METHOD_COUNT)
 		note_unit(query);
-	pft_finish(queryDesc, query);
+	finish_query(queryDesc, query);
+}
+
+static void
+request_memory(void)
+{
+	if (prev_shmem_request)
+		prev_shmem_request();
+	RequestAddinShmemSpace(MAXALIGN(pft_counters_size()) + MAXALIGN(pft_ticker_size()) + MAXALIGN(pft_clock_size()) +
+						   MAXALIGN(pft_waits_size()) + pft_profile_size());
+	RequestNamedLWLockTranche(PFT_TRANCHE, LOCKS);
+}
+
+static void
+find_memory(void)
+{
+	bool		found;
+
+	if (prev_shmem_startup)
+		prev_shmem_startup();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	pft_counters_attach(ShmemInitStruct("pg_fast_timing", pft_counters_size(), &found), found);
+	pft_ticker_attach(ShmemInitStruct("pg_fast_timing ticker", pft_ticker_size(), &found), found);
+	pft_clock_attach(ShmemInitStruct("pg_fast_timing clock", pft_clock_size(), &found), found);
+	pft_waits_attach(ShmemInitStruct("pg_fast_timing waits", pft_waits_size(), &found), found);
+	pft_profile_attach();
+	LWLockRelease(AddinShmemInitLock);
 }
 
 extern PGDLLEXPORT void _PG_init(void);
@@ -321,12 +318,19 @@ extern PGDLLEXPORT void _PG_init(void);
 void
 _PG_init(void)
 {
-	define_settings();
+	pft_define_settings();
 	pft_clock_init();
-	pft_stats_init();
+	pft_counters_reset();
 	pft_ticker_init();
 	pft_explain_init();
 
+	if (process_shared_preload_libraries_in_progress)
+	{
+		prev_shmem_request = shmem_request_hook;
+		shmem_request_hook = request_memory;
+		prev_shmem_startup = shmem_startup_hook;
+		shmem_startup_hook = find_memory;
+	}
 	prev_ExecutorStart = ExecutorStart_hook;
 	ExecutorStart_hook = pft_ExecutorStart;
 	prev_ExecutorRun = ExecutorRun_hook;

@@ -17,12 +17,12 @@
 #include "postgres.h"
 
 #include "pft.h"
+#include "row.h"
 
 #include <unistd.h>
 
 #include "catalog/pg_authid.h"
 #include "common/pg_prng.h"
-#include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -33,7 +33,6 @@
 #include "storage/shmem.h"
 #include "storage/spin.h"
 #include "utils/acl.h"
-#include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
@@ -83,8 +82,6 @@ typedef struct Profile
 	pg_atomic_uint64 without_queryid;	/* statements that were not profiled for this reason */
 	pg_atomic_uint32 logged;	/* 1: the log says that compute_query_id is off */
 } Profile;
-
-int			pft_profile_max_nodes = 20000;
 
 static Profile *profile = NULL;	/* NULL: the library is not in shared_preload_libraries */
 static HTAB *table;
@@ -245,7 +242,7 @@ pft_profile_attach(void)
 
 	profile = ShmemInitStruct("pg_fast_timing profile", sizeof(Profile), &found);
 	table = SHARED_HASH("pg_fast_timing nodes", pft_profile_max_nodes, &control);
-	lock = &GetNamedLWLockTranche(PFT_TRANCHE)[1].lock;
+	lock = &GetNamedLWLockTranche(PFT_TRANCHE)[LOCK_OF_PROFILE].lock;
 	if (found)
 		return;
 	reset_counters();
@@ -525,7 +522,7 @@ add_name(Row *row, const char *name)
 {
 	if (!pg_verifymbstr(name, strlen(name), true))
 		name = "?";
-	pft_add_text(row, name[0] != '\0' ? name : NULL);
+	row_add_text(row, name[0] != '\0' ? name : NULL);
 }
 
 /* Limits sums to what is possible.  A single execution can be wrong by chance, but not its part of a sum. */
@@ -536,7 +533,7 @@ limit_values(double *values)
 
 	values[TOTAL_NS] = Max(values[TOTAL_NS], 0);
 	values[SELF_NS] = Max(values[SELF_NS], 0);
-	values[SELF_VARIANCE] = pft_error_of_sum(values[SELF_VARIANCE]);
+	values[SELF_VARIANCE] = pft_error_of_sum(values[SELF_VARIANCE], values[CLOCK_NS]);
 	for (int c = 0; c < WAIT_CLASSES; c++)
 		self.waits[c].ns = values[FIRST_WAIT_NS + c];
 	pft_waits_limit(&self);
@@ -572,26 +569,26 @@ pg_fast_timing_profile(PG_FUNCTION_ARGS)
 
 		if (!sees_all && entry->key.userid != GetUserId())
 			continue;
-		pft_add(&row, ObjectIdGetDatum(entry->key.dbid));
-		pft_add(&row, ObjectIdGetDatum(entry->key.userid));
-		pft_add(&row, Int64GetDatum((int64) entry->key.queryid));
-		pft_add(&row, Int64GetDatum((int64) entry->key.planid));
-		pft_add(&row, Int32GetDatum(entry->key.node));
+		row_add(&row, ObjectIdGetDatum(entry->key.dbid));
+		row_add(&row, ObjectIdGetDatum(entry->key.userid));
+		row_add(&row, Int64GetDatum((int64) entry->key.queryid));
+		row_add(&row, Int64GetDatum((int64) entry->key.planid));
+		row_add(&row, Int32GetDatum(entry->key.node));
 		row.nulls[row.length] = entry->parent < 0;
-		pft_add(&row, Int32GetDatum(entry->parent));
+		row_add(&row, Int32GetDatum(entry->parent));
 		add_name(&row, entry->shape.subplan);
 		add_name(&row, entry->shape.kind);
 		add_name(&row, entry->shape.relation);
 		add_name(&row, entry->shape.index);
-		pft_add(&row, TimestampTzGetDatum(entry->since));
+		row_add(&row, TimestampTzGetDatum(entry->since));
 		SpinLockAcquire(&entry->mutex);
 		memcpy(values, entry->values, sizeof(values));
 		SpinLockRelease(&entry->mutex);
 		raw_self_ns = values[SELF_NS];
 		limit_values(values);
-		for (int v = 0; v < NODE_VALUES; v++)
-			pft_add(&row, Float8GetDatum(values[v]));
-		pft_add(&row, Float8GetDatum(raw_self_ns));
+		for (int v = 0; v <= PLAN_CLIENT_NS; v++)
+			row_add(&row, Float8GetDatum(values[v]));
+		row_add(&row, Float8GetDatum(raw_self_ns));
 		tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
 	}
 	LWLockRelease(lock);
@@ -601,7 +598,7 @@ pg_fast_timing_profile(PG_FUNCTION_ARGS)
 static void
 add_count(Row *row, pg_atomic_uint64 *count)
 {
-	pft_add(row, Int64GetDatum((int64) pg_atomic_read_u64(count)));
+	row_add(row, Int64GetDatum((int64) pg_atomic_read_u64(count)));
 }
 
 /* Returns one row about the profile itself. */
@@ -612,22 +609,22 @@ pg_fast_timing_profile_info(PG_FUNCTION_ARGS)
 
 	if (profile == NULL)
 	{
-		pft_add_text(&row, "not available: the library is not in shared_preload_libraries");
+		row_add_text(&row, "not available: the library is not in shared_preload_libraries");
 		memset(row.nulls + 1, true, INFO_COLUMNS - 1);
 		row.length = INFO_COLUMNS;
-		return pft_result(fcinfo, &row);
+		return row_result(fcinfo, &row);
 	}
-	pft_add_text(&row, !pft_profile ? "off" : IsQueryIdEnabled() ? "on" : "on, but compute_query_id is off");
+	row_add_text(&row, !pft_profile ? "off" : IsQueryIdEnabled() ? "on" : "on, but compute_query_id is off");
 	LWLockAcquire(lock, LW_SHARED);
-	pft_add(&row, Int64GetDatum(hash_get_num_entries(table)));
+	row_add(&row, Int64GetDatum(hash_get_num_entries(table)));
 	LWLockRelease(lock);
-	pft_add(&row, Int64GetDatum(pft_profile_max_nodes));
+	row_add(&row, Int64GetDatum(pft_profile_max_nodes));
 	add_count(&row, &profile->removed);
 	add_count(&row, &profile->too_large);
 	add_count(&row, &profile->untimed);
 	add_count(&row, &profile->without_queryid);
-	pft_add(&row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&profile->since)));
-	return pft_result(fcinfo, &row);
+	row_add(&row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&profile->since)));
+	return row_result(fcinfo, &row);
 }
 
 /* Removes the plans of a statement, or one plan of it, or all plans if both arguments are null. */

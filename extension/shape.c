@@ -186,7 +186,7 @@ pft_shape_of(const PlanState *node)
 static uint64
 add_text(uint64 hash, const char *text)
 {
-	return hash_bytes_extended((const unsigned char *) text, strlen(text), hash);
+	return text[0] == '\0' ? hash : hash_bytes_extended((const unsigned char *) text, strlen(text), hash);
 }
 
 static uint64

@@ -96,7 +96,6 @@ typedef struct TickerClock
 } TickerClock;
 
 static TickerClock own;			/* of the thread */
-const Ticker *pft_ticks = &own.ticker;
 
 /* NULL if the library is not in shared_preload_libraries */
 static TickerClock *shared = NULL;
@@ -271,6 +270,7 @@ pft_ticker_init(void)
 {
 	BackgroundWorker worker = {0};
 
+	pft_ticks = &own.ticker;
 	init_thread_state();
 	pthread_atfork(NULL, NULL, init_thread_state);
 	if (!process_shared_preload_libraries_in_progress || pft_ticker != TICKER_WORKER)
@@ -366,7 +366,7 @@ refusal(void)
 	if (shared->ticker.period_ns != period_ns)
 		return "the background worker has another sample_rate than this session";
 	if (pg_atomic_read_u32(&shared->state) == TICKING &&
-		overdue_ns(&shared->ticker, system_now()) > DEAD_NS + DEAD_PERIODS * period_ns)
+		overdue_ns(&shared->ticker, coarse_now()) > DEAD_NS + DEAD_PERIODS * period_ns)
 		return "the background worker does not tick";
 	return NULL;
 }
@@ -622,7 +622,8 @@ pft_ticker_mark(void)
 void
 pft_ticker_note_loss(FastQuery *query, uint64 mark, double ns)
 {
-	uint64		now = system_now();
+	/* Most statements need no ticks for their times, but only for waits. */
+	uint64		now = query->sampled > 0 || query->parallel ? system_now() : coarse_now();
 	uint64		last_ns = Min(pft_ticks->last_ns, now);	/* a tick can come between these reads */
 	uint64		stopped_ns = pft_ticks->stopped_ns - (mark == MARK_BEFORE_TICKS ? stopped_before_ns : mark);
 

@@ -77,7 +77,7 @@ void
 pft_waits_attach(void *memory, bool found)
 {
 	shared = memory;
-	lock = &GetNamedLWLockTranche(PFT_TRANCHE)[0].lock;
+	lock = &GetNamedLWLockTranche(PFT_TRANCHE)[LOCK_OF_REPORTS].lock;
 	if (!found)
 		memset(shared, 0, pft_waits_size());
 }
@@ -100,7 +100,7 @@ static void
 charge(FastQuery *query, WaitTimes **charged, uint32 event, uint64 ns)
 {
 	if (*charged == NULL)
-		*charged = MemoryContextAllocZero(query->context, sizeof(WaitTimes));
+		*charged = MemoryContextAllocZero(query->estate->es_query_cxt, sizeof(WaitTimes));
 	add_wait(*charged, event, ns);
 }
 
@@ -152,10 +152,12 @@ pft_waits_stop(void)
 	of_session()->active = false;
 }
 
-/* A run of a query begins.  Earlier waits are not those of its nodes. */
+/* A run of a query begins.  Earlier waits are not those of its nodes.  Between ticks there are none. */
 void
 pft_waits_skip(void)
 {
+	if (pft_charged.tick_ns == pft_ticks->last_ns)
+		return;
 	pft_charged.tick_ns = pft_ticks->last_ns;
 	pg_read_barrier();
 	if (shared != NULL)
@@ -168,6 +170,7 @@ charge_new(FastQuery *query, WaitTimes **charged)
 {
 	const WaitTimes *times = &of_session()->times;
 
+	pft_charged.tick_ns = pft_ticks->last_ns;
 	pg_read_barrier();
 	for (int i = 0; i < WAIT_EVENTS; i++)
 	{
@@ -192,10 +195,9 @@ pft_waits_charge(FastInstr *fi, bool to_caller)
 	FastQuery  *query = fi->query;
 	TreeNode   *node = fi->tree_node;
 
-	pft_charged.tick_ns = pft_ticks->last_ns;
 	if (!query->with_waits)
-		return;
-	if (!to_caller)
+		pft_charged.tick_ns = pft_ticks->last_ns;
+	else if (!to_caller)
 		charge_new(query, &node->waits);
 	else if (node->caller >= 0)
 		charge_new(query, &query->nodes[node->caller].waits);
@@ -207,7 +209,7 @@ pft_waits_charge(FastInstr *fi, bool to_caller)
 void
 pft_waits_charge_outside(FastQuery *query)
 {
-	if (query->with_waits)
+	if (query->with_waits && pft_charged.tick_ns != pft_ticks->last_ns)
 		charge_new(query, &query->outside);
 }
 

@@ -96,18 +96,31 @@ allowed_ns(const FastQuery *query, double elapsed_ns)
 	return BUDGET_NS(query->typed) + BUDGET_SHARE * elapsed_ns;
 }
 
+/* Returns the cost of exact times of another process's calls, which may have used another clock. */
+static double
+other_cost_ns(const FastQuery *query, double calls)
+{
+	pft_clock_measure(KIND_SYSTEM);
+	return calls * Max(pft_call_cost_ns(KIND_SYSTEM), pft_call_cost_ns(query->clock));
+}
+
+/* Returns the largest cost of exact times of another process's calls. */
+double
+pft_most_cost_ns(const FastQuery *query, double calls)
+{
+	double		cost = other_cost_ns(query, calls);
+
+	return query->method == METHOD_AUTO ? Min(cost, allowed_ns(query, query->elapsed_ns)) : cost;
+}
+
 /*
  * Returns whether these calls of another process were certainly all exact.  Its
- * nodes asked for up to twice as many, and it may have used another clock.
+ * nodes asked for up to twice as many.
  */
 bool
 pft_fits_budget(const FastQuery *query, double calls)
 {
-	double		cost;
-
-	pft_clock_measure(KIND_SYSTEM);
-	cost = Max(pft_call_cost_ns(KIND_SYSTEM), pft_call_cost_ns(query->clock));
-	return (2 * calls + query->node_count * FIRST_CALLS) * cost <= allowed_ns(query, 0);
+	return other_cost_ns(query, 2 * calls + query->node_count * FIRST_CALLS) <= allowed_ns(query, 0);
 }
 
 /* Asks the budget for more exact calls of a node.  Returns whether it has allowed them. */
@@ -122,7 +135,7 @@ request_calls(FastInstr *fi)
 	{
 		if (query->spent_ns + cost > allowed_ns(query, query->known_ns))
 		{
-			uint64		coarse_ns = ns_of(CLOCK_MONOTONIC_COARSE);
+			uint64		coarse_ns = coarse_now();
 
 			/* Reading a precise clock for each of many nodes can cost too much. */
 			if (query->refused_ns == coarse_ns)
@@ -259,7 +272,7 @@ read_clock(ClockKind kind, bool ordered)
 }
 
 static pg_attribute_always_inline TupleTableSlot *
-exact_call(PlanState *node, UsageKind usage, ClockKind kind, bool ordered)
+exact_call(PlanState *node, UsageKind usage, ClockKind kind, bool ordered, bool waits)
 {
 	FastInstr  *fi = (FastInstr *) node->instrument;
 	TupleTableSlot *slot;
@@ -270,12 +283,12 @@ exact_call(PlanState *node, UsageKind usage, ClockKind kind, bool ordered)
 	if (unlikely(fi->phase != PHASE_EXACT))
 		return fi->wrapper(node);
 	usage_check(fi, usage, false);
-	if (ordered)
+	if (waits)
 		check_waits(fi, true);
 	start = read_clock(kind, ordered);
 	slot = node->ExecProcNodeReal(node);
 	add_elapsed(fi, kind, read_clock(kind, ordered) - start);
-	if (ordered)
+	if (waits)
 		check_waits(fi, false);
 	count_row(fi, slot);
 	usage_check(fi, usage, true);
@@ -286,7 +299,7 @@ exact_call(PlanState *node, UsageKind usage, ClockKind kind, bool ordered)
 
 /* A call after the exact ones, with the ticks that fall into it or without times. */
 static pg_attribute_always_inline TupleTableSlot *
-later_call(PlanState *node, UsageKind usage, bool with_ticks)
+later_call(PlanState *node, UsageKind usage, bool with_ticks, bool waits)
 {
 	FastInstr  *fi = (FastInstr *) node->instrument;
 	TupleTableSlot *slot;
@@ -295,7 +308,7 @@ later_call(PlanState *node, UsageKind usage, bool with_ticks)
 	if (unlikely(!pft_is_ours(fi)))
 		return timed_by_server(node);
 	usage_check(fi, usage, false);
-	before_ns = with_ticks ? check_waits(fi, true) : 0;
+	before_ns = waits ? check_waits(fi, true) : with_ticks ? pft_ticks->last_ns : 0;
 	slot = node->ExecProcNodeReal(node);
 	if (with_ticks && unlikely(pft_ticks->last_ns != before_ns))
 		add_ticks(fi, before_ns);
@@ -318,23 +331,29 @@ WRAPPER(name##_buffers, function(node, USAGE_BUFFERS, __VA_ARGS__)) \
 WRAPPER(name##_all, function(node, USAGE_ALL, __VA_ARGS__)) \
 static const ExecProcNodeMtd name[] = {name##_only, name##_buffers, name##_all};
 
-WRAPPERS(system_time, exact_call, KIND_SYSTEM, true)
-WRAPPERS(tsc_time, exact_call, KIND_TSC, false)
-WRAPPERS(ordered_tsc_time, exact_call, KIND_TSC, true)
-WRAPPERS(ticks, later_call, true)
-WRAPPERS(untimed, later_call, false)
+WRAPPERS(system_time, exact_call, KIND_SYSTEM, true, false)
+WRAPPERS(tsc_time, exact_call, KIND_TSC, false, false)
+WRAPPERS(ordered_tsc_time, exact_call, KIND_TSC, true, false)
+WRAPPERS(ticks, later_call, true, false)
+WRAPPERS(untimed, later_call, false, false)
+WRAPPERS(system_time_waits, exact_call, KIND_SYSTEM, true, true)
+WRAPPERS(ordered_tsc_time_waits, exact_call, KIND_TSC, true, true)
+WRAPPERS(ticks_waits, later_call, true, true)
 
-/* Returns the wrapper for a node in its phase. */
+/* Returns the wrapper for a node in its phase.  The query must have begun to run. */
 ExecProcNodeMtd
 pft_wrapper(const FastInstr *fi)
 {
 	const ExecProcNodeMtd *wrappers = untimed;
+	bool		waits = fi->query->with_waits;
 
 	if (fi->query->method == METHOD_TSC)
 		wrappers = tsc_time;
 	else if (fi->phase == PHASE_TICKS)
-		wrappers = ticks;
+		wrappers = waits ? ticks_waits : ticks;
+	else if (fi->phase == PHASE_EXACT && fi->query->clock == KIND_TSC)
+		wrappers = waits ? ordered_tsc_time_waits : ordered_tsc_time;
 	else if (fi->phase == PHASE_EXACT)
-		wrappers = fi->query->clock == KIND_TSC ? ordered_tsc_time : system_time;
+		wrappers = waits ? system_time_waits : system_time;
 	return wrappers[usage_kind(fi)];
 }

@@ -68,7 +68,7 @@ def sums(server, database):
 
 
 def accuracy(server):
-    """Yields lines about the errors of the sums, as shares of the statement's time."""
+    """Yields lines about the errors of the sums, as shares of the statement's time. The error of the method tsc is that of its clock reads."""
     tpch.load(server, EXACT_SCALE)
     server.psql("CREATE EXTENSION pg_fast_timing; SELECT pg_fast_timing_profile_reset()")
     server.psql("CREATE DATABASE exact TEMPLATE postgres", "-d", "template1")
@@ -82,10 +82,12 @@ def accuracy(server):
     errors = []
     for key, (self_ms, error_ms, plan_ms) in ours.items():
         if key in exact:
-            true_ms, _, true_plan_ms = exact[key]
-            errors.append((abs(self_ms / plan_ms - true_ms / true_plan_ms), error_ms / plan_ms))
-    within = sum(error <= stated for error, stated in errors)
+            true_ms, true_error_ms, true_plan_ms = exact[key]
+            errors.append((abs(self_ms / plan_ms - true_ms / true_plan_ms), error_ms / plan_ms, true_error_ms / true_plan_ms))
+    within = sum(error <= stated for error, stated, _ in errors)
+    within_both = sum(error <= stated + of_truth for error, stated, of_truth in errors)
+    middle = [median(column) for column in zip(*errors)]
     yield (
-        f"{len(errors)} nodes, {EXECUTIONS} executions: {within / len(errors):.1%} within the stated error (median {median(stated for _, stated in errors):.2%} of the statement); "
-        f"error {median(error for error, _ in errors):.2%} at the median, {sorted(error for error, _ in errors)[len(errors) * 19 // 20]:.2%} at the 95th percentile"
+        f"{len(errors)} nodes, {EXECUTIONS} executions: {within / len(errors):.1%} within the stated error, {within_both / len(errors):.1%} with that of the truth "
+        f"(median {middle[1]:.2%} and {middle[2]:.2%} of the statement); error {middle[0]:.2%} at the median, {sorted(error for error, *_ in errors)[len(errors) * 19 // 20]:.2%} at the 95th percentile"
     )

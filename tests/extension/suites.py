@@ -251,15 +251,16 @@ def compare(outcome, reference):
             outcome.wrong += islice((f"{name}: {line}" for line in changes if line[0] in "+-"), MAX_LINES)
 
 
-# The marks of estimates in EXPLAIN: a separate row in text, or a property in XML, YAML or JSON.
-ROW = re.compile(r"\s*(Timing: (estimated from|none,)|Fast Timing: .*plan nodes) ")
+# The marks of estimates and waits in EXPLAIN: a separate row in text, or a property in XML, YAML or JSON. Waits come by chance.
+ROW = re.compile(r"\s*(Timing: (estimated from|none,)|Fast Timing: .*plan nodes|Waits: .*CPU \d+ ms) ?")
+WAITS = re.compile(r"""^\s*("Waits": {.*?}|<Waits>.*?</Waits>|Waits: *\+?\n.*?CPU Time: [\d.]+)[, +]*\n""", re.M | re.S)
 PROPERTY = re.compile(r"""\s*(<Fast-Timing>|"?Fast Timing"?: "|<Timing>(estimated|none)|"?Timing"?: "(estimated|none)|<Timing-(Samples|Error)>|"?Timing (Samples|Error)"?: )""")
 
 
 def without_marks(text):
     """Returns the lines of a result without these marks, and without their effects on other lines."""
     lines, rows = [], 0
-    for line in text.splitlines():
+    for line in WAITS.sub("", text).splitlines():
         if ROW.match(line):
             rows += 1
         elif not PROPERTY.match(line):

@@ -91,15 +91,19 @@ fn is_key(text: &str) -> bool {
 }
 
 /// The JSON text so far.
+#[derive(Default)]
 struct Json {
     out: String,
     open: Vec<Element>,
+    /// the keys of the open elements, one after the other: a string for each would take longer than all else
+    keys: String,
 }
 
 /// An element whose end has not been read.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Element {
-    key: String,
+    /// where its key begins
+    key: usize,
     /// `]` or `}`, after its first child has begun
     end: Option<char>,
     /// columns of the element and of its children in YAML
@@ -108,7 +112,8 @@ struct Element {
 }
 
 impl Json {
-    /// Begins an element of the innermost one, which is a list or an object. Returns `None` if it began as the other one.
+    /// Begins an element of the innermost one, which is a list or an object. The key of the new one is at the end of `keys`.
+    /// Returns `None` if the innermost one began as the other one.
     fn begin(&mut self, element: Element, is_list: bool) -> Option<()> {
         let end = if is_list { ']' } else { '}' };
         let outer = self.open.last_mut()?;
@@ -119,7 +124,7 @@ impl Json {
         }
         outer.end = Some(end);
         if !is_list {
-            self.out.push_str(&string(&element.key));
+            push_string(&self.keys[element.key..], &mut self.out);
             self.out.push(':');
         }
         self.open.push(element);
@@ -128,11 +133,12 @@ impl Json {
 
     /// Ends the innermost element. Without children, it has a value.
     fn end(&mut self, value: impl FnOnce(&str, &mut String)) {
-        match self.open.pop() {
-            Some(Element { end: Some(end), .. }) => self.out.push(end),
-            Some(Element { key, .. }) => value(&key, &mut self.out),
-            None => {}
+        let Some(element) = self.open.pop() else { return };
+        match element.end {
+            Some(end) => self.out.push(end),
+            None => value(&self.keys[element.key..], &mut self.out),
         }
+        self.keys.truncate(element.key);
     }
 
     /// Adds a line of YAML. Returns `None` if it cannot be read.
@@ -159,7 +165,9 @@ impl Json {
         if *outer.children.get_or_insert(column) != column {
             return None;
         }
-        self.begin(Element { key: key.into(), column: Some(column), ..Element::default() }, is_list)
+        let at = self.keys.len();
+        self.keys.push_str(key);
+        self.begin(Element { key: at, column: Some(column), ..Element::default() }, is_list)
     }
 
     /// Ends an element with a value, which JSON writes in the same way. An element of GROUPING SETS is a list in JSON's notation.
@@ -169,15 +177,15 @@ impl Json {
     }
 
     /// Begins an element. `Plans` contains `Plan`; other lists contain `Item`.
-    fn begin_xml(&mut self, key: String) {
+    fn begin_xml(&mut self, name: &str) {
+        let element = Element { key: self.keys.len(), ..Element::default() };
+        push_key(name, &mut self.keys);
+        let Some(outer) = self.open.last() else { return self.open.push(element) };
+        let (list, key) = (&self.keys[outer.key..element.key], &self.keys[element.key..]);
         let is_element =
-            |list: &str| key == "Item" || list.strip_suffix('s') == Some(&key) || list == "explain" && key == "Query";
-        let is_list = self.open.last().map(|outer| outer.end.map_or_else(|| is_element(&outer.key), |end| end == ']'));
-        let element = Element { key, ..Element::default() };
-        match is_list {
-            Some(is_list) => _ = self.begin(element, is_list),
-            None => self.open.push(element),
-        }
+            || key == "Item" || list.strip_suffix('s') == Some(key) || list == "explain" && key == "Query";
+        let is_list = outer.end.map_or_else(is_element, |end| end == ']');
+        _ = self.begin(element, is_list);
     }
 }
 
@@ -186,9 +194,13 @@ fn push_empty(key: &str, out: &mut String) {
     out.push_str(if key == "Settings" { "{}" } else { "[]" });
 }
 
-/// Returns a JSON string with its quotation marks.
-fn string(text: &str) -> String {
-    serde_json::to_string(text).expect("a string is valid JSON")
+/// Adds a JSON string with its quotation marks. Most texts need no escapes.
+fn push_string(text: &str, out: &mut String) {
+    if text.bytes().any(|b| b < b' ' || b == b'"' || b == b'\\') {
+        out.push_str(&serde_json::to_string(text).expect("a string is valid JSON"));
+    } else {
+        out.extend(["\"", text, "\""]);
+    }
 }
 
 fn is_json(text: &str) -> bool {
@@ -199,7 +211,7 @@ fn is_json(text: &str) -> bool {
 /// level, and strings in quotation marks with JSON's escapes.
 fn yaml_as_json(yaml: &str) -> Result<String, Unusable> {
     // An element around all others is open.
-    let mut json = Json { out: String::with_capacity(yaml.len()), open: vec![Element::default()] };
+    let mut json = Json { out: String::with_capacity(yaml.len()), open: vec![Element::default()], ..Json::default() };
     for line in yaml.lines() {
         let text = line.trim_start_matches(' ');
         if !text.is_empty() {
@@ -216,7 +228,7 @@ fn yaml_as_json(yaml: &str) -> Result<String, Unusable> {
 /// Splits a line at the colon after its key. The keys of EXPLAIN have no character that YAML quotes.
 fn key_and_value(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.split_once(':')?;
-    let is_key = key.bytes().all(|b| b.is_ascii_alphanumeric() || b" _/.-".contains(&b));
+    let is_key = key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b' ' | b'_' | b'/' | b'.' | b'-'));
     (is_key && (value.is_empty() || value.starts_with(' '))).then(|| (key, value.trim_start()))
 }
 
@@ -225,18 +237,18 @@ fn key_and_value(text: &str) -> Option<(&str, &str)> {
 fn xml_as_json(xml: &str) -> Result<String, Unusable> {
     let damaged = |why: &str| Unusable::InvalidSyntax("XML", why.into());
     let mut reader = Reader::from_str(xml);
-    let mut json = Json { out: String::with_capacity(xml.len()), open: Vec::new() };
+    let mut json = Json { out: String::with_capacity(xml.len()), ..Json::default() };
     // since the last begin or end of an element
     let mut text = String::new();
     loop {
         match reader.read_event().map_err(|error| damaged(&error.to_string()))? {
             Event::Start(start) => {
                 text.clear();
-                json.begin_xml(key(start.local_name().as_ref()));
+                json.begin_xml(start.local_name().as_ref());
             }
             Event::Empty(_) if json.open.is_empty() => return Err(damaged("missing field `Plan`")),
             Event::Empty(empty) => {
-                json.begin_xml(key(empty.local_name().as_ref()));
+                json.begin_xml(empty.local_name().as_ref());
                 json.end(push_empty);
             }
             Event::End(_) => {
@@ -271,7 +283,7 @@ fn push_xml_value(key: &str, text: &str, out: &mut String) {
     } else if !is_text(key) && (is_number() || matches!(text, "true" | "false")) {
         out.push_str(text);
     } else {
-        out.push_str(&string(text));
+        push_string(text, out);
     }
 }
 
@@ -283,17 +295,22 @@ fn is_text(key: &str) -> bool {
     !is_count && ENDS.iter().any(|end| key.ends_with(end)) || key.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
-/// Returns the key that JSON has for an element. The server writes `-` for each character that a name cannot have.
-fn key(element: &str) -> String {
+/// Adds the key that JSON has for an element. The server writes `-` for each character that a name cannot have.
+fn push_key(element: &str, keys: &mut String) {
     // The names of settings have no capital letters.
-    if element.starts_with(|c: char| c.is_ascii_lowercase()) || !element.contains('-') {
-        return element.into();
+    if element.starts_with(|c: char| c.is_ascii_lowercase()) {
+        return keys.push_str(element);
     }
-    let key = element.replace('-', " ");
-    let others = [("I O ", "I/O "), ("One Time", "One-Time"), ("Full sort", "Full-sort"), ("Pre sorted", "Pre-sorted")];
-    match others.iter().find(|(words, _)| key.contains(words)) {
-        Some((words, name)) => key.replace(words, name),
-        None => key,
+    let mut before = "";
+    for word in element.split('-') {
+        match (before, word) {
+            ("", _) => {}
+            ("I", "O") => keys.push('/'),
+            ("One", "Time") | ("Full", "sort") | ("Pre", "sorted") => keys.push('-'),
+            _ => keys.push(' '),
+        }
+        keys.push_str(word);
+        before = word;
     }
 }
 
