@@ -110,7 +110,9 @@ impl Messages {
             text = text.rsplit('\0').next().unwrap_or_default();
         }
         self.is_cut = line.is_cut;
-        if !self.read_csv_line(text) && !self.read_json_line(text) {
+        // Most lines continue a message, and none of them is JSON or begins a record of CSV.
+        let continues = text.starts_with('\t') && self.record.is_none() && self.columns.is_none();
+        if continues || !self.read_csv_line(text) && !self.read_json_line(text) {
             self.text_line(text, &Origin::default());
         }
         if line.is_cut && self.is_in_message {
@@ -235,10 +237,6 @@ impl Messages {
         // A stream of events has an empty line after each record.
         if text.is_empty() && self.line_key.is_some() {
             return true;
-        }
-        // Most lines continue a message, and none of them is JSON.
-        if text.starts_with('\t') {
-            return false;
         }
         let open = self.open.last().filter(|_| self.is_in_message && self.line_key.is_none());
         let is_untabbed = open.is_some_and(|open| !open.has_tabs);

@@ -325,7 +325,7 @@ fn several_hosts(plans: BTreeMap<Arc<str>, u64>) -> Vec<LogHost> {
 // parse and analyze the plans. The memory does not depend on the size of the log: the reader waits for the oldest batch.
 
 /// Text per batch of entries. To start a thread for a batch takes some microseconds.
-const BATCH_BYTES: usize = 128 << 10;
+const BATCH_BYTES: usize = 256 << 10;
 
 /// Batches per thread that are not collected. The oldest one can take long, and the other threads must not wait for it.
 const WAITING: usize = 3;
@@ -410,7 +410,9 @@ impl Reader<'_> {
                 Ok(_) => break Ok(()),
                 Err(error) => break Err(error),
             }
-            self.add();
+            if !self.messages.found.is_empty() {
+                self.add();
+            }
             number += 1;
             if number % LINES_PER_UPDATE == 0 {
                 sources.done().into_iter().for_each(progress);

@@ -179,10 +179,11 @@ fn clocks(report: &MonitorReport, view: &View, area: Rect, buffer: &mut Buffer) 
             0 => (MISSING.into(), plain),
             steps => (human::times(steps), view.style(Severity::Critical)),
         };
+        let lost = if totals.measured_s > 0.0 { percent(totals.gap_s / totals.measured_s) } else { MISSING.into() };
         Row::new([
             Line::styled(view.text(&clock.name), plain),
             right(duration(clock.read_ns), view.alarm(severity, plain)),
-            right(totals.lost_share().map_or(MISSING.into(), percent), plain),
+            right(lost, plain),
             right(duration(clock.percentiles.map(|p| p.max_ns)), plain),
             right(duration(clock.granularity_ns), plain),
             right(went_back, style),

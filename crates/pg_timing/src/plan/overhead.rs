@@ -163,7 +163,7 @@ pub fn estimate(mut explained: Explained, inputs: &Inputs) -> Result<Estimate, U
     let calls = plan.calls_per_process();
     let of_calls = overhead.clamp(0.0, by_calls.high);
     let clock_ms = match &expected {
-        Some(expected) => of_calls.times(expected.cost.clock_part()),
+        Some(Expected { cost, .. }) => of_calls.times(cost.clock_ns() / (cost.clock_ns() + cost.counting_ns)),
         None => {
             let counting_ms = calls.high * CallCost::max_counting_ns(counts_buffers) * MS_PER_NS;
             Range::between((of_calls.low - counting_ms).max(0.0), of_calls.high)

@@ -182,8 +182,7 @@ impl Json {
         push_key(name, &mut self.keys);
         let Some(outer) = self.open.last() else { return self.open.push(element) };
         let (list, key) = (&self.keys[outer.key..element.key], &self.keys[element.key..]);
-        let is_element =
-            || key == "Item" || list.strip_suffix('s') == Some(key) || list == "explain" && key == "Query";
+        let is_element = || key == "Item" || list.strip_suffix('s') == Some(key) || list == "explain" && key == "Query";
         let is_list = outer.end.map_or_else(is_element, |end| end == ']');
         _ = self.begin(element, is_list);
     }

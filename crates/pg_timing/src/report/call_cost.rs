@@ -85,11 +85,6 @@ impl CallCost {
         self.call_ns + part * (self.call_ns.min(NODE_NS) + SLOW_PART * (self.call_ns - NODE_NS).max(0.0))
     }
 
-    /// Returns the part of a call's overhead that is clock reads.
-    pub fn clock_part(&self) -> f64 {
-        self.clock_ns() / (self.clock_ns() + self.counting_ns)
-    }
-
     /// Returns the smallest cost of a call with two reads of the TSC.
     pub fn least_tsc_ns(&self) -> f64 {
         LEAST_PART * CALL_READS * self.read_ns

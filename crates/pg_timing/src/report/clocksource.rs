@@ -155,11 +155,6 @@ impl System {
         if is_freebsd { System::FreeBsd } else { System::Linux }
     }
 
-    /// Returns the system's term for a clock source.
-    pub fn clocksource_term(self) -> &'static str {
-        if self == System::Linux { "clock source" } else { "timecounter" }
-    }
-
     /// Returns the command that switches to `name`, as root.
     pub fn switch_command(self, name: &str) -> String {
         match self {

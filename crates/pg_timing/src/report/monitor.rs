@@ -96,13 +96,6 @@ pub struct ClockTotals {
     pub gap_s: f64,
 }
 
-impl ClockTotals {
-    /// Returns the share of the time that gaps took. `None` before the first sample.
-    pub fn lost_share(&self) -> Option<f64> {
-        (self.measured_s > 0.0).then(|| self.gap_s / self.measured_s)
-    }
-}
-
 /// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, clap::ValueEnum)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -138,7 +138,7 @@ pub fn remove_parameter(parameter: &str, effect: &str) -> Fix {
 /// Returns the fix that switches the clock source.
 fn switch(report: &Report, from: &str, to: &str) -> Fix {
     let system = System::of_facts(&report.host);
-    let term = system.clocksource_term();
+    let term = if system == System::Linux { "clock source" } else { "timecounter" };
     Fix::new(format!("switch to the {term} {to}, as root; \"pg_timing clocksource use {to}\" tries it for 10 seconds"))
         .command(system.switch_command(to))
         .undo(system.switch_command(from))

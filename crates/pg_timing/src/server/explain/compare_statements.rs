@@ -177,7 +177,8 @@ pub fn compare_statements<'a>(
         notes.push(format!("the runs were stopped; complete rounds: {}", rounds.len()));
     } else {
         for side in &sides {
-            side.with(&mut session, |session| side.subject.check_plan(session))?;
+            let plan = side.with(&mut session, |session| session.plan_of(&side.subject.explained))?;
+            side.subject.check_shape(&plan.root)?;
         }
     }
     notes.extend(sides.iter().flat_map(Side::notes));

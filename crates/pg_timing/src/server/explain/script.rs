@@ -107,10 +107,6 @@ impl Script {
         begins(&self.query, "CREATE")
     }
 
-    pub fn is_materialized_view(&self) -> bool {
-        self.is_create() && Tokens::of(&self.query).nth(1).is_some_and(|token| token.is("MATERIALIZED"))
-    }
-
     /// Whether the statement can store its rows in a table, as INSERT INTO and SELECT INTO do. Skipped rows would not be stored.
     pub fn may_store_rows(&self) -> bool {
         self.is_create() || Tokens::of(&self.query).any(|token| token.is("INTO"))

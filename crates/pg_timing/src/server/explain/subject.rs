@@ -11,6 +11,7 @@ use super::session::{CUSTOM, RunSession, Whose};
 use crate::error::{Error, require};
 use crate::plan::{Explained, Node};
 use crate::server::own_sql::MARK;
+use crate::tokens::Tokens;
 
 /// The statement of a measurement. Its parts exist on the server after [`Subject::prepare`].
 #[derive(Clone, Debug, Default)]
@@ -34,11 +35,6 @@ impl Subject {
     pub fn check_shape(&self, root: &Node) -> Result<(), Error> {
         let hint = "only runs of the same plan can be compared: run ANALYZE on the tables, or wait for autovacuum";
         require(root.shape() == self.shape, "the plan changes from run to run", hint)
-    }
-
-    /// Returns an error if the server has another plan now.
-    pub fn check_plan(&self, session: &mut RunSession) -> Result<(), Error> {
-        self.check_shape(&session.plan_of(&self.explained)?.root)
     }
 
     /// Prepares the statement and its baseline, with names that end with `suffix`. Runs neither.
@@ -93,8 +89,9 @@ impl Subject {
 fn may_create(session: &RunSession, script: &Script) -> Result<(), Error> {
     let hint = format!("--allow-writes runs CREATE TABLE AS, and rolls it back; {NOT_ROLLED_BACK}");
     require(session.options.allow_writes, "the statement creates a table or another object", hint)?;
+    let is_materialized = Tokens::of(&script.query).nth(1).is_some_and(|token| token.is("MATERIALIZED"));
     require(
-        !script.is_materialized_view() || session.connection.server_version() < 170_000,
+        !is_materialized || session.connection.server_version() < 170_000,
         "PostgreSQL 17 and later fill a materialized view in another way than EXPLAIN ANALYZE does",
         "measure CREATE TABLE AS with the same query",
     )
