@@ -52,7 +52,7 @@ ticks_error_ns(const FastInstr *fi)
 
 /*
  * Returns the error of a sum over many executions.  A node that takes less than a
- * period can have no tick by chance.
+ * period can have no tick by chance.  Clock reads are no chance: they add up.
  */
 double
 pft_error_of_sum(double variance, double clock_ns)
@@ -364,16 +364,17 @@ is_estimated(const TreeNode *each)
 	return each->fi != NULL && pft_estimate(each->fi).quality == TIME_ESTIMATED;
 }
 
-/* Returns the largest cost of the clock reads for a node's calls, in all processes. */
+/* Returns the largest cost of the clock reads for a node's calls, in this process or in all. */
 static double
-clock_ns(const FastQuery *query, const TreeNode *each)
+most_clock_ns(const FastQuery *query, const TreeNode *each, bool all)
 {
-	const CoreWorkers *workers = each->node->worker_instrument;
-	double		cost = each->fi != NULL ? (each->fi->granted - each->fi->left) * pft_call_cost_ns(query->clock) :
-		pft_most_cost_ns(query, pft_calls_without_wrapper(each->node));
+	const CoreWorkers *workers = all ? each->node->worker_instrument : NULL;
+	bool		ours = each->fi != NULL;
+	double		cost = ours ? (each->fi->granted - each->fi->left) * pft_call_cost_ns(query->clock) :
+		pft_most_cost_ns(query, pft_calls_without_wrapper(each->node), false);
 
 	for (int n = 0; workers != NULL && n < workers->num_workers; n++)
-		cost += pft_most_cost_ns(query, workers->instrument[n].ntuples + workers->instrument[n].nloops);
+		cost += pft_most_cost_ns(query, workers->instrument[n].ntuples + workers->instrument[n].nloops, ours);
 	return cost;
 }
 
@@ -395,7 +396,7 @@ subtract_from_callers(FastQuery *query, const TreeNode *each)
 		TreeNode   *caller = &query->nodes[i];
 		double		part = several ? Min(left, Max(caller->self_ns, 0)) : left;
 
-		caller->clock_ns += clock_ns(query, each);
+		caller->clock_ns += most_clock_ns(query, each, caller->node->worker_instrument != NULL);
 		if (several)
 			caller->self_variance += left * left;
 		if (is_estimated(caller) != is_estimated(each))
@@ -421,7 +422,7 @@ pft_find_self_times(FastQuery *query)
 			InstrEndLoop(each->node->instrument);
 		each->self_ns = total_ns(each->node);
 		each->self_variance = each->waits_of_ns = 0;
-		each->clock_ns = clock_ns(query, each);
+		each->clock_ns = most_clock_ns(query, each, true);
 	}
 	/* A subplan's time is known to be that of its callers after the other nodes below them are subtracted. */
 	for (int subplans = 0; subplans <= 1; subplans++)

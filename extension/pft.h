@@ -79,7 +79,7 @@ typedef struct TreeNode TreeNode;
 struct FastInstr
 {
 	CoreInstr	core;			/* must be first */
-	ExecProcNodeMtd wrapper;	/* times the calls */
+	ExecProcNodeMtd wrapper;	/* times the calls; NULL before the first one */
 	ExecProcNodeMtd entry;		/* NULL, or a function that calls the wrapper */
 	PlanState  *node;
 	FastQuery  *query;
@@ -375,7 +375,7 @@ extern ExecProcNodeMtd pft_wrapper(const FastInstr *fi);
 extern void pft_request_calls(FastInstr *fi);
 extern double pft_calls(const FastInstr *fi);
 extern double pft_call_cost_ns(ClockKind kind);
-extern double pft_most_cost_ns(const FastQuery *query, double calls);
+extern double pft_most_cost_ns(const FastQuery *query, double calls, bool ours);
 extern bool pft_fits_budget(const FastQuery *query, double calls);
 
 /* estimate.c */

@@ -62,7 +62,7 @@ SELECT dbid,
     planned_rows,                               -- rows that the planner expected
     total_ns / 1e6 AS total_ms,                 -- with the nodes below it
     share * self_ns / 1e6 AS self_ms,           -- without them
-    self_error_ns / 1e6 AS self_error_ms,       -- 95% half-width of self_ms
+    self_error_ns / 1e6 AS self_error_ms,       -- 95% half-width of self_ms, with clock reads
     startup_ns / 1e6 AS startup_ms,
     share * cpu_ns / 1e6 AS cpu_ms,             -- parts of self_ms; smaller together if no worker ticked
     share * wait_io_ns / 1e6 AS wait_io_ms,
@@ -113,7 +113,7 @@ BEGIN ATOMIC
             sum(n.planned_rows) AS planned_rows,
             sum(n.total_ms) AS total_ms,
             sum(n.self_ms) AS self_ms,
-            sqrt(sum(n.self_error_ms * n.self_error_ms)) AS self_error_ms,
+            sum(n.self_error_ms) AS self_error_ms,
             sum(n.startup_ms) AS startup_ms,
             sum(n.cpu_ms) AS cpu_ms,
             sum(n.wait_io_ms) AS wait_io_ms,

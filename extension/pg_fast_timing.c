@@ -221,7 +221,7 @@ pft_ExecutorRun(RUN_PARAMETERS)
 static void
 finish_query(QueryDesc *queryDesc, FastQuery *query)
 {
-	/* Not if only the profile wants the times.  A parallel worker shows them to its leader. */
+	/* Somebody sees the times: EXPLAIN, auto_explain, or the leader of a parallel worker. */
 	bool		shown = queryDesc->instrument_options & INSTRUMENT_TIMER;
 	LastStatement statement;
 	double		calls = 0;

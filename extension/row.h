@@ -14,12 +14,12 @@
 #include "funcapi.h"
 #include "utils/builtins.h"
 
-typedef struct Row
+struct Row
 {
 	int			length;
 	Datum		values[48];
 	bool		nulls[48];
-} Row;
+};
 
 static inline void
 row_add(Row *row, Datum value)

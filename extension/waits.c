@@ -196,7 +196,7 @@ pft_waits_charge(FastInstr *fi, bool to_caller)
 	TreeNode   *node = fi->tree_node;
 
 	if (!query->with_waits)
-		pft_charged.tick_ns = pft_ticks->last_ns;
+		pft_waits_skip();
 	else if (!to_caller)
 		charge_new(query, &node->waits);
 	else if (node->caller >= 0)

@@ -4,7 +4,8 @@
  *	  the functions that replace ExecProcNode, and the budget of a statement
  *
  * A wrapper calls its node, counts the row, and adds time.  There is one for
- * each phase, clock and kind of usage, so that none does unnecessary work.
+ * each phase, clock and kind of usage, with and without waits, so that none does
+ * unnecessary work.
  *
  * Exact times are paid from the budget of the statement: each node asks for a
  * number of calls in advance.  If the budget does not allow them, the node
@@ -96,7 +97,7 @@ allowed_ns(const FastQuery *query, double elapsed_ns)
 	return BUDGET_NS(query->typed) + BUDGET_SHARE * elapsed_ns;
 }
 
-/* Returns the cost of exact times of another process's calls, which may have used another clock. */
+/* Returns the cost of exact times of calls that may have used another clock. */
 static double
 other_cost_ns(const FastQuery *query, double calls)
 {
@@ -104,13 +105,13 @@ other_cost_ns(const FastQuery *query, double calls)
 	return calls * Max(pft_call_cost_ns(KIND_SYSTEM), pft_call_cost_ns(query->clock));
 }
 
-/* Returns the largest cost of exact times of another process's calls. */
+/* Returns the largest cost of clock reads for calls of the server, or of another process with our timing. */
 double
-pft_most_cost_ns(const FastQuery *query, double calls)
+pft_most_cost_ns(const FastQuery *query, double calls, bool ours)
 {
 	double		cost = other_cost_ns(query, calls);
 
-	return query->method == METHOD_AUTO ? Min(cost, allowed_ns(query, query->elapsed_ns)) : cost;
+	return ours && query->method == METHOD_AUTO ? Min(cost, Max(allowed_ns(query, query->elapsed_ns), 0)) : cost;
 }
 
 /*

@@ -156,6 +156,25 @@ def short_waits(server):
         yield f"1500 short sleeps took {self_ms} ms, of which {other} ms are waits"
 
 
+def waits_of_others(server):
+    """A statement does not get the waits of statements that are timed, but not profiled: of one before it, or of the one that calls it."""
+    sleeps = "SELECT count({}) FROM t WHERE CASE WHEN i % 4000 = 0 THEN pg_sleep(0.02) IS NOT NULL ELSE true END"
+    after = f"""FOR n IN 1 .. 5 LOOP SET pg_fast_timing.profile = off; PERFORM * FROM ({sleeps.format("*")}) s;
+        SET pg_fast_timing.profile = on; PERFORM count(*) FROM t JOIN u USING (k); END LOOP"""
+    # A function that profiles only its own statement.
+    within = f"PERFORM * FROM ({sleeps.format('own(i)')}) s"
+    own = """CREATE OR REPLACE FUNCTION own(i int) RETURNS int LANGUAGE plpgsql SET pg_fast_timing.profile = on AS
+        $$BEGIN IF i % 200 = 0 THEN PERFORM count(*) FROM t JOIN u USING (k); END IF; RETURN i; END$$; SET pg_fast_timing.profile = off;"""
+    logged = "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on; SET auto_explain.log_nested_statements = on;"
+    for name, before, statement in (("after", "", after), ("within", own, within)):
+        reset(server)
+        server.psql(f"{logged} {before} DO $$BEGIN {statement}; END$$")
+        [[self_ms, other]] = rows(server, "SELECT sum(self_ms), sum(wait_other_ms) FROM pg_stat_plan_nodes WHERE (queryid, planid) IN (SELECT queryid, planid FROM pg_stat_plan_nodes WHERE relation = 'u')")
+        if not float(other) < 0.05 * float(self_ms):
+            yield f"a statement {name} one that sleeps: {other} of {self_ms} ms are waits"
+    server.psql("DROP FUNCTION own")
+
+
 def stopped_worker(server):
     """While the worker is stopped, waits are unknown, and are not time on the CPU."""
     reset(server)
@@ -369,7 +388,7 @@ def check(installation):
     """Yields complaints."""
     with Server(installation, SETTINGS) as server:
         server.psql(CREATE)
-        for test in (counts, times, identities, others, changed_partitions, short_waits, stopped_worker, uncounted, other_encodings, privileges, printed,
+        for test in (counts, times, identities, others, changed_partitions, short_waits, waits_of_others, stopped_worker, uncounted, other_encodings, privileges, printed,
             to_slow_client, shares, many_sessions, without_queryid, restarts, hostile_names):
             yield from (f"{test.__name__}: {what}" for what in test(server))
     yield from full_memory(installation)

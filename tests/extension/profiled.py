@@ -59,7 +59,7 @@ def cost(server, scale, rounds, pgbench, relative):
 
 def sums(server, database):
     """Returns {(plan, node): (self ms, error, total of the plan's nodes)}."""
-    query = """SELECT planid, node, sum(self_ms), sqrt(sum(self_error_ms ^ 2)), sum(sum(self_ms)) OVER (PARTITION BY planid)
+    query = """SELECT planid, node, sum(self_ms), sum(self_error_ms), sum(sum(self_ms)) OVER (PARTITION BY planid)
         FROM pg_stat_plan_nodes JOIN pg_database d ON d.oid = dbid WHERE datname = '{}' AND planid IN
         (SELECT planid FROM pg_stat_plan_nodes JOIN pg_database d ON d.oid = dbid WHERE datname = '{}' AND node = 0 AND executions >= {})
         GROUP BY planid, node"""
@@ -88,6 +88,6 @@ def accuracy(server):
     within_both = sum(error <= stated + of_truth for error, stated, of_truth in errors)
     middle = [median(column) for column in zip(*errors)]
     yield (
-        f"{len(errors)} nodes, {EXECUTIONS} executions: {within / len(errors):.1%} within the stated error, {within_both / len(errors):.1%} with that of the truth "
+        f"{len(errors)} nodes, {EXECUTIONS} executions: {within / len(errors):.1%} within the stated error, {within_both / len(errors):.1%} within the sum of this error and that of tsc "
         f"(median {middle[1]:.2%} and {middle[2]:.2%} of the statement); error {middle[0]:.2%} at the median, {sorted(error for error, *_ in errors)[len(errors) * 19 // 20]:.2%} at the 95th percentile"
     )

@@ -252,8 +252,8 @@ def compare(outcome, reference):
 
 
 # The marks of estimates and waits in EXPLAIN: a separate row in text, or a property in XML, YAML or JSON. Waits come by chance.
-ROW = re.compile(r"\s*(Timing: (estimated from|none,)|Fast Timing: .*plan nodes|Waits: .*CPU \d+ ms) ?")
-WAITS = re.compile(r"""^\s*("Waits": {.*?}|<Waits>.*?</Waits>|Waits: *\+?\n.*?CPU Time: [\d.]+)[, +]*\n""", re.M | re.S)
+ROW = re.compile(r"\s*(Timing: (estimated from|none,)|Fast Timing: .*plan nodes|Waits: .*CPU [\dN]+ ms) ?")
+WAITS = re.compile(r"""^\s*("Waits": {.*?}|<Waits>.*?</Waits>|Waits: *\+?\n.*?CPU Time: [\dN.]+)[, +]*\n""", re.M | re.S)
 PROPERTY = re.compile(r"""\s*(<Fast-Timing>|"?Fast Timing"?: "|<Timing>(estimated|none)|"?Timing"?: "(estimated|none)|<Timing-(Samples|Error)>|"?Timing (Samples|Error)"?: )""")
 
 

@@ -300,16 +300,16 @@ fn push_key(element: &str, keys: &mut String) {
     if element.starts_with(|c: char| c.is_ascii_lowercase()) {
         return keys.push_str(element);
     }
-    let mut before = "";
+    let mut before = None;
     for word in element.split('-') {
         match (before, word) {
-            ("", _) => {}
-            ("I", "O") => keys.push('/'),
-            ("One", "Time") | ("Full", "sort") | ("Pre", "sorted") => keys.push('-'),
+            (None, _) => {}
+            (Some("I"), "O") => keys.push('/'),
+            (Some("One"), "Time") | (Some("Full"), "sort") | (Some("Pre"), "sorted") => keys.push('-'),
             _ => keys.push(' '),
         }
         keys.push_str(word);
-        before = word;
+        before = Some(word);
     }
 }
 

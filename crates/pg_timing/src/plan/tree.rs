@@ -208,7 +208,7 @@ pub fn is_append(kind: &str) -> bool {
 
 /// Returns the parameters in a text: `(InitPlan 1).col1` has `InitPlan 1`. Before PostgreSQL 17 it is written `$0`.
 pub fn parameters_in(text: &str) -> impl Iterator<Item = &str> {
-    // Most texts have none. A search for the two signs would take longer than the rest of the reader.
+    // Most texts have none. Two searches, one for each sign, would take longer than the rest of the reader.
     memchr::memchr2_iter(b'$', b'P', text.as_bytes()).filter_map(|at| {
         let (before, sign) = text.split_at(at);
         if sign.starts_with('$') {
@@ -297,7 +297,7 @@ const NAME_PARTS: [&str; 11] = [
     "Command", "Custom Plan Provider",
 ];
 
-/// A text of JSON, without a copy. The reader copies a `Cow`.
+/// A text of JSON, without a copy: serde copies the text of a plain `Cow`.
 #[derive(Default, Deserialize)]
 struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
 
