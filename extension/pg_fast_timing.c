@@ -221,7 +221,7 @@ pft_ExecutorRun(RUN_PARAMETERS)
 static void
 finish_query(QueryDesc *queryDesc, FastQuery *query)
 {
-	/* Somebody sees the times: EXPLAIN, auto_explain, or the leader of a parallel worker. */
+	/* EXPLAIN, auto_explain, or the leader of a parallel worker reads the times. */
 	bool		shown = queryDesc->instrument_options & INSTRUMENT_TIMER;
 	LastStatement statement;
 	double		calls = 0;

@@ -95,7 +95,7 @@ fn is_key(text: &str) -> bool {
 struct Json {
     out: String,
     open: Vec<Element>,
-    /// the keys of the open elements, one after the other: a string for each would take longer than all else
+    /// the keys of the open elements, one after the other, so that no element needs a string of its own
     keys: String,
 }
 
