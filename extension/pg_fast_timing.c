@@ -184,8 +184,9 @@ note_run(const Run *run)
 		return;
 	pft_waits_charge_outside(query);
 	end = clock_now(query->clock);
-	ns = ns_between(query->clock, query->run_start, end);
 	note_unit(query);
+	/* In the unit of the nodes' times: the server measures the counter's rate, too, and its result is a little different. */
+	ns = query->server_tsc && query->clock == KIND_TSC ? CORE_NS_OF_TIME(end - query->run_start) : ns_between(query->clock, query->run_start, end);
 	if (query->clock == KIND_TSC && !pft_clocks_agree(run->start, end))
 		query->jumped = true;
 	/* After a jump the duration is unknown, and so is the sum. */
