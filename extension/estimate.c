@@ -55,11 +55,11 @@ ticks_error_ns(const FastInstr *fi)
  * period can have no tick by chance.  Clock reads are no chance: they add up.
  */
 double
-pft_error_of_sum(double variance, double clock_ns)
+pft_error_of_sum(const double *sums)
 {
-	double		period = pft_ticker_period_ns();
+	double		period = sums[SELF_VARIANCE] > 0 ? pft_ticker_period_ns() : 0;
 
-	return clock_ns + (variance > 0 ? STANDARD_ERRORS * sqrt(variance + period * period) + period : 0);
+	return sums[CLOCK_NS] + STANDARD_ERRORS * sqrt(sums[SELF_VARIANCE] + sums[SAMPLING_VARIANCE] + period * period) + period;
 }
 
 /* Adds the error of the time of parallel workers to an estimate, if not every call was timed. */

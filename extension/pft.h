@@ -173,7 +173,7 @@ struct FastQuery
 	bool		jumped;			/* a clock jumped, or the server changed its clock */
 	bool		parallel;		/* workers were started whose times can be estimates */
 	uint64		queryid;
-	bool		profiled;
+	int			profiled;		/* executions that this one stands for in the profile; 0: none */
 	bool		uncounted;		/* only the profile wants its calls */
 	bool		wants_waits;	/* and self times */
 	WaitTimes  *outside;		/* waits outside of the nodes; NULL: none */
@@ -222,6 +222,8 @@ typedef enum NodeValue
 	PLAN_NS,					/* of the whole statement, stored with its first node */
 	PLAN_CLIENT_NS,				/* waits for the client between the calls of the first node */
 	CLOCK_NS,					/* reads of clocks within the self time, at most */
+	SAMPLING_VARIANCE,			/* of the self time, in ns^2: not each execution is profiled */
+	PROFILED,					/* executions that were profiled */
 	NODE_VALUES
 } NodeValue;
 
@@ -381,7 +383,7 @@ extern bool pft_fits_budget(const FastQuery *query, double calls);
 /* estimate.c */
 extern LastStatement pft_last;
 extern Estimate pft_estimate(const FastInstr *fi);
-extern double pft_error_of_sum(double variance, double clock_ns);
+extern double pft_error_of_sum(const double *sums);
 extern void pft_node_values(const FastQuery *query, int i, double *values);
 extern double pft_calls_without_wrapper(const PlanState *node);
 extern void pft_read_workers(FastQuery *query);
@@ -412,10 +414,14 @@ extern const char *pft_waits_name(uint32 event);
 extern NodeShape pft_shape_of(const PlanState *node);
 extern uint64 pft_plan_id(const FastQuery *query);
 
+/* sample.c */
+extern int	pft_sample(uint64 queryid);
+extern void pft_sample_note(uint64 queryid, double ns);
+
 /* profile.c */
 extern Size pft_profile_size(void);
 extern void pft_profile_attach(void);
-extern bool pft_profile_wanted(const QueryDesc *queryDesc);
+extern int	pft_profile_weight(const QueryDesc *queryDesc);
 extern void pft_profile_add(const QueryDesc *queryDesc, const FastQuery *query, bool timed);
 
 /* ticker.c */

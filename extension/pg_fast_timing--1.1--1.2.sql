@@ -37,7 +37,8 @@ CREATE FUNCTION pg_fast_timing_profile(
     OUT temp_blocks float8,
     OUT plan_ns float8,
     OUT plan_client_ns float8,
-    OUT raw_self_ns float8          -- can be negative by chance
+    OUT raw_self_ns float8,         -- can be negative by chance
+    OUT profiled float8
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
@@ -56,6 +57,7 @@ SELECT dbid,
     index,
     since,                                      -- its first execution
     executions::bigint AS executions,           -- of the statement
+    profiled::bigint AS profiled,               -- executions that were timed; if they are fewer, the figures are estimates for all
     loops::bigint AS loops,                     -- the columns below are sums over all executions
     rows::bigint AS rows,
     calls::bigint AS calls,
@@ -89,6 +91,7 @@ SELECT dbid,
     planid,
     min(since) AS since,
     max(executions) AS executions,
+    max(profiled) AS profiled,
     sum(plan_ms) AS total_ms,
     sum(plan_client_ms) AS client_ms,
     (array_agg(node ORDER BY self_ms DESC, node))[1] AS largest_node,   -- the node with the largest self time
@@ -108,6 +111,7 @@ BEGIN ATOMIC
             min(n.subplan) AS subplan,
             min(pg_catalog.concat(n.kind, ' using ' || n.index, ' on ' || n.relation)) AS label,
             sum(n.executions) AS executions,
+            sum(n.profiled) AS profiled,
             sum(n.loops) AS loops,
             sum(n.rows) AS rows,
             sum(n.planned_rows) AS planned_rows,
@@ -133,7 +137,7 @@ BEGIN ATOMIC
         WHERE n.parent IS NULL
         UNION ALL
         -- By chance, a node can take longer than the node that calls it. Below Gather, times are sums over processes.
-        SELECT n.node, n.parent, n.subplan, n.label, n.executions, n.loops, n.rows, n.planned_rows,
+        SELECT n.node, n.parent, n.subplan, n.label, n.executions, n.profiled, n.loops, n.rows, n.planned_rows,
             CASE WHEN n.subplan IS NULL AND NOT starts_with(t.label, 'Gather') THEN least(n.total_ms, t.total_ms) ELSE n.total_ms END,
             n.self_ms, n.self_error_ms, n.startup_ms, n.cpu_ms, n.wait_io_ms, n.wait_lock_ms, n.wait_client_ms, n.wait_other_ms,
             n.shared_hit, n.shared_read, n.plan_ms, t.indent + CASE WHEN n.subplan IS NULL THEN 6 ELSE 8 END, pg_catalog.array_append(t.path, n.node)
@@ -169,7 +173,7 @@ BEGIN ATOMIC
         FROM tree
         WHERE shared_hit + shared_read > 0
         UNION ALL
-        SELECT ARRAY[2147483647], 7, pg_catalog.format('Executions: %s', executions) FROM tree WHERE plan_ms > 0
+        SELECT ARRAY[2147483647], 7, pg_catalog.format('Executions: %s%s', executions, CASE WHEN profiled < executions THEN pg_catalog.format(' (profiled: %s)', profiled) END) FROM tree WHERE plan_ms > 0
         UNION ALL
         SELECT ARRAY[2147483647], 8, pg_catalog.format('Execution Time: %s ms', round(plan_ms::numeric, 3)) FROM tree WHERE plan_ms > 0
     )

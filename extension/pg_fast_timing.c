@@ -80,7 +80,7 @@ static void
 pft_ExecutorStart(QueryDesc *queryDesc, int eflags)
 {
 	bool		executed = !(eflags & EXEC_FLAG_EXPLAIN_ONLY);
-	bool		profiled = executed && (IsParallelWorker() ? queryDesc->instrument_options & INSTRUMENT_PROFILED : pft_profile_wanted(queryDesc));
+	int			profiled = !executed ? 0 : IsParallelWorker() ? (queryDesc->instrument_options & INSTRUMENT_PROFILED) != 0 : pft_profile_weight(queryDesc);
 	bool		typed = executed && pft_method != METHOD_OFF && is_typed(queryDesc);
 	bool		counted = executed && pft_method != METHOD_OFF && calls_wanted();
 	bool		requested;

@@ -46,7 +46,7 @@
 #define PROFILE_FILE	PGSTAT_STAT_PERMANENT_DIRECTORY "/pg_fast_timing.profile"
 
 /* The first number of the file.  It changes with the meaning of NodeEntry. */
-#define FILE_VERSION	UINT64CONST(0x5046542d00000001)
+#define FILE_VERSION	UINT64CONST(0x5046542d00000002)
 
 typedef struct NodeKey
 {
@@ -257,12 +257,12 @@ pft_profile_attach(void)
  * Statements
  */
 
-/* Returns whether a statement that starts now is profiled. */
-bool
-pft_profile_wanted(const QueryDesc *queryDesc)
+/* Returns how many executions the one that starts now stands for; 0: it is not profiled. */
+int
+pft_profile_weight(const QueryDesc *queryDesc)
 {
-	if (!pft_profile || profile == NULL || IsParallelWorker())
-		return false;
+	if (!pft_profile || profile == NULL)
+		return 0;
 	if (queryDesc->plannedstmt->queryId == 0)
 	{
 		pg_atomic_fetch_add_u64(&profile->without_queryid, 1);
@@ -271,8 +271,10 @@ pft_profile_wanted(const QueryDesc *queryDesc)
 					(errmsg("pg_fast_timing.profile ignores statements without a query identifier"),
 					 errhint("Set compute_query_id to auto or on."),
 					 errhidestmt(true), errhidecontext(true)));
-		return false;
+		return 0;
 	}
+	if (pft_profile_sample_rate < 0)
+		return pft_sample(queryDesc->plannedstmt->queryId);
 	return pft_profile_sample_rate >= 1 || pg_prng_double(&pg_global_prng_state) < pft_profile_sample_rate;
 }
 
@@ -459,6 +461,19 @@ lock_entries(const Execution *execution)
 	return true;
 }
 
+/* Adds the values of an execution that stands for `weight` ones to their sums. */
+static void
+add_values(double *sums, const double *values, double weight)
+{
+	double		mean = sums[EXECUTIONS] > 0 ? sums[SELF_NS] / sums[EXECUTIONS] : 0;
+
+	sums[SAMPLING_VARIANCE] += weight * (weight - 1) * pow(values[SELF_NS] - mean, 2);
+	sums[SELF_VARIANCE] += weight * (weight - 1) * values[SELF_VARIANCE];
+	for (int v = 0; v <= CLOCK_NS; v++)
+		sums[v] += weight * values[v];
+	sums[PROFILED] += 1;
+}
+
 /* Adds a finished statement to the profile.  `timed`: all its nodes have times, and no clock jumped. */
 void
 pft_profile_add(const QueryDesc *queryDesc, const FastQuery *query, bool timed)
@@ -474,6 +489,7 @@ pft_profile_add(const QueryDesc *queryDesc, const FastQuery *query, bool timed)
 		}
 	};
 
+	pft_sample_note(execution.key.queryid, query->elapsed_ns);
 	if (!timed)
 	{
 		pg_atomic_fetch_add_u64(&profile->untimed, 1);
@@ -492,9 +508,8 @@ pft_profile_add(const QueryDesc *queryDesc, const FastQuery *query, bool timed)
 
 		pft_node_values(query, i, values);
 		SpinLockAcquire(&entry->mutex);
-		entry->usage += 1;
-		for (int v = 0; v < NODE_VALUES; v++)
-			entry->values[v] += values[v];
+		entry->usage += query->profiled;
+		add_values(entry->values, values, query->profiled);
 		SpinLockRelease(&entry->mutex);
 	}
 	LWLockRelease(lock);
@@ -533,7 +548,7 @@ limit_values(double *values)
 
 	values[TOTAL_NS] = Max(values[TOTAL_NS], 0);
 	values[SELF_NS] = Max(values[SELF_NS], 0);
-	values[SELF_VARIANCE] = pft_error_of_sum(values[SELF_VARIANCE], values[CLOCK_NS]);
+	values[SELF_VARIANCE] = pft_error_of_sum(values);
 	for (int c = 0; c < WAIT_CLASSES; c++)
 		self.waits[c].ns = values[FIRST_WAIT_NS + c];
 	pft_waits_limit(&self);
@@ -589,6 +604,7 @@ pg_fast_timing_profile(PG_FUNCTION_ARGS)
 		for (int v = 0; v <= PLAN_CLIENT_NS; v++)
 			row_add(&row, Float8GetDatum(values[v]));
 		row_add(&row, Float8GetDatum(raw_self_ns));
+		row_add(&row, Float8GetDatum(values[PROFILED]));
 		tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
 	}
 	LWLockRelease(lock);

@@ -40,7 +40,7 @@ int			pft_ticker = TICKER_WORKER;
 int			pft_sample_rate = 1000;	/* a tick takes 25 us on a virtual machine */
 bool		pft_log_estimates = false;
 bool		pft_profile = false;
-double		pft_profile_sample_rate = 1;
+double		pft_profile_sample_rate = -1;
 int			pft_profile_max_nodes = 20000;
 
 /* With compute_query_id = auto, the server computes identifiers if an extension needs them. */
@@ -88,8 +88,8 @@ pft_define_settings(void)
 							 PGC_SUSET, 0, NULL, enable_queryid, NULL);
 	DefineCustomRealVariable("pg_fast_timing.profile_sample_rate",
 							 "Share of the statements that are profiled.",
-							 NULL,
-							 &pft_profile_sample_rate, 1, 0, 1,
+							 "-1 profiles all long statements, and of short ones as many as take 1% of their time; each counts for several executions.",
+							 &pft_profile_sample_rate, -1, -1, 1,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	/* Without shared memory, it has no effect, and cannot have the first context. */
 	DefineCustomIntVariable("pg_fast_timing.profile_max_nodes",

@@ -12,7 +12,7 @@ from outcome import until
 from servers import Failed, Server
 
 SETTINGS = {
-    "shared_preload_libraries": "pg_fast_timing", "pg_fast_timing.profile": True, "jit": False, "autovacuum": False,
+    "shared_preload_libraries": "pg_fast_timing", "pg_fast_timing.profile": True, "pg_fast_timing.profile_sample_rate": 1, "jit": False, "autovacuum": False,
     "max_parallel_workers_per_gather": 0, "statement_timeout": "60s",
 }  # fmt: skip
 TABLES = """CREATE TABLE t AS SELECT g AS i, g % 100 AS k FROM generate_series(1, 20000) g; CREATE INDEX t_i ON t (i);
@@ -326,6 +326,28 @@ def shares(server):
         yield f"{executions} of 1000 statements were profiled, not about 200"
 
 
+def samples(server):
+    """Of a short statement, each profiled execution stands for a block of them. A long one is profiled each time."""
+    reset(server)
+    # The executions return 0 to 49 rows.
+    short = "DO $$BEGIN FOR n IN 1 .. 20000 LOOP PERFORM k FROM u WHERE k <= n % 50; END LOOP; END$$;"
+    server.psql(f"SET pg_fast_timing.profile_sample_rate = -1; {short}" + "SELECT k FROM t WHERE pg_sleep(0.002) IS NOT NULL LIMIT 1;" * 5)
+    found = {
+        relation: [*map(float, others)]
+        for relation, *others in rows(
+            server,
+            "SELECT relation, executions, profiled, loops, rows, self_error_ms, (SELECT max(executions) FROM pg_stat_plans_timed p WHERE p.planid = n.planid) "
+            "FROM pg_stat_plan_nodes n WHERE kind = 'Seq Scan'",
+        )
+    }
+    executions, profiled, loops, returned, error, of_plan = found["u"]
+    # The last block may be unfinished. The number of rows has a standard deviation of 14, and there are at least 200 blocks.
+    if not (abs(executions - 20000) <= 100 and 200 <= profiled <= 2000 and loops == executions == of_plan and 20 < returned / executions < 29 and error > 0):
+        yield f"short statements: {found['u']}"
+    if found["t"][:2] != [5, 5]:
+        yield f"long statements: {found['t']}"
+
+
 def many_sessions(server):
     """No execution is lost while sessions add to the same nodes."""
     reset(server)
@@ -389,7 +411,7 @@ def check(installation):
     with Server(installation, SETTINGS) as server:
         server.psql(CREATE)
         for test in (counts, times, identities, others, changed_partitions, short_waits, waits_of_others, stopped_worker, uncounted, other_encodings, privileges, printed,
-            to_slow_client, shares, many_sessions, without_queryid, restarts, hostile_names):
+            to_slow_client, shares, samples, many_sessions, without_queryid, restarts, hostile_names):
             yield from (f"{test.__name__}: {what}" for what in test(server))
     yield from full_memory(installation)
     yield from without_preload(installation)

@@ -61,7 +61,7 @@ def sums(server, database):
     """Returns {(plan, node): (self ms, error, total of the plan's nodes)}."""
     query = """SELECT planid, node, sum(self_ms), sum(self_error_ms), sum(sum(self_ms)) OVER (PARTITION BY planid)
         FROM pg_stat_plan_nodes JOIN pg_database d ON d.oid = dbid WHERE datname = '{}' AND planid IN
-        (SELECT planid FROM pg_stat_plan_nodes JOIN pg_database d ON d.oid = dbid WHERE datname = '{}' AND node = 0 AND executions >= {})
+        (SELECT planid FROM pg_stat_plan_nodes JOIN pg_database d ON d.oid = dbid WHERE datname = '{}' AND node = 0 AND executions >= 0.9 * {})
         GROUP BY planid, node"""
     lines = server.psql(query.format(database, database, EXECUTIONS)).splitlines()
     return {tuple(line.split("|")[:2]): tuple(map(float, line.split("|")[2:])) for line in lines}
@@ -72,12 +72,12 @@ def accuracy(server):
     tpch.load(server, EXACT_SCALE)
     server.psql("CREATE EXTENSION pg_fast_timing; SELECT pg_fast_timing_profile_reset()")
     server.psql("CREATE DATABASE exact TEMPLATE postgres", "-d", "template1")
-    every = "SET pg_fast_timing.profile = on; SET max_parallel_workers_per_gather = 0; SET pg_fast_timing.method = {};\n"
+    every = "SET pg_fast_timing.profile = on; SET pg_fast_timing.profile_sample_rate = {}; SET max_parallel_workers_per_gather = 0; SET pg_fast_timing.method = {};\n"
     # Shorter statements than these have no time to speak of, and longer ones take too long a thousand times.
     for query in tpch.queries():
         for _ in range(EXECUTIONS // AT_A_TIME):
-            for database, method in (("postgres", "auto"), ("exact", "tsc")):
-                server.psql(every.format(method) + f"{query} \\g /dev/null\n" * AT_A_TIME, "-d", database)
+            for database, rate, method in (("postgres", -1, "auto"), ("exact", 1, "tsc")):
+                server.psql(every.format(rate, method) + f"{query} \\g /dev/null\n" * AT_A_TIME, "-d", database)
     ours, exact = sums(server, "postgres"), sums(server, "exact")
     errors = []
     for key, (self_ms, error_ms, plan_ms) in ours.items():

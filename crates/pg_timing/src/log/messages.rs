@@ -1,6 +1,6 @@
 //! Finds the messages with plans in the lines of a log. A message is a line that the server logged, with the lines below it
 //! that begin with a tab, or any string value in JSON or in a CSV record that begins with `duration: N ms  plan:`. What a
-//! message quotes of a client never is one. docs/logs.md has the rule.
+//! message quotes of a client never is one. docs/explain.md has the rule.
 
 use super::entry::{CONTEXT, NOTICES, Record, SEVERITIES, announced_ms, record, sender, split_tab};
 use super::entry::{Entry, Format, MAX_BYTES, Message, Open, Outside, State};

@@ -141,135 +141,135 @@ macro_rules! metrics {
 }
 
 metrics! {
-    gauge "build_info" ["version"] "Version of pg_timing. The value is always 1."
+    gauge "build_info" ["version"] "Version of pg_timing."
         |_, out| out.add(&[env!("CARGO_PKG_VERSION")], 1.0);
 
-    gauge "verdict" ["severity"] "1 for the severity of the verdict on this host's clocks, 0 for the other severities."
+    gauge "verdict" ["severity"] "1 for the verdict's severity, 0 for others."
         |report, out| if report.samples > 0 { out.add_severities(&[], report.now.verdict.severity) };
-    gauge "finding" ["id", "severity"] "1 for the severity of this finding, 0 for its other severities."
+    gauge "finding" ["id", "severity"] "1 for the finding's severity, 0 for others."
         |report, out| report.findings.iter().map(|watched| &watched.finding)
             .for_each(|finding| out.add_severities(&[&finding.id], finding.severity));
-    gauge "finding_since_timestamp_seconds" ["id"] "Time when the finding got its present severity, in seconds since 1970."
+    gauge "finding_since_timestamp_seconds" ["id"] "Time when the finding got its present severity."
         |report, out| report.findings.iter().for_each(|watched| out.add(&[&watched.finding.id], watched.since));
-    counter "events_total" ["event"] "Number of events of this kind since the monitor started."
+    counter "events_total" ["event"] "Events of this kind."
         |report, out| {
             let count = |kind| report.event_counts.get(kind).map_or(0.0, |count| *count as f64);
             EventKind::value_variants().iter().for_each(|kind| out.add(&[&name(kind)], count(kind)));
         };
 
-    gauge "clock_info" ["clock", "access"] "How a program reads the clock: instruction, vdso, syscall, interposed or unknown. The value is always 1."
+    gauge "clock_info" ["clock", "access"] "How a program reads the clock: instruction, vdso, syscall, interposed or unknown."
         |report, out| report.clocks.iter().map(|clock| &clock.last).filter(|clock| clock.unavailable.is_none())
             .for_each(|clock| out.add(&[&clock.name, &name(&clock.access_path)], 1.0));
-    gauge "clock_read_cost_seconds" ["clock"] "Median cost of one read of the clock in the last interval."
+    gauge "clock_read_cost_seconds" ["clock"] "Median cost of one read in the last interval."
         |report, out| of_clocks(report, out, |clock| clock.last.read_ns);
-    gauge "clock_read_cost_limit_seconds" ["severity"] "Cost of one read of PostgreSQL's clock above which the finding clock-slow has this severity."
+    gauge "clock_read_cost_limit_seconds" ["severity"] "Read cost above which clock-slow has this severity."
         |_, out| out.add_each(&[], [("warning", GOOD_READ_NS), ("critical", BAD_READ_NS)], NS_PER_S);
-    histogram "clock_read_seconds" ["clock"] "Differences between consecutive readings of the clock."
+    histogram "clock_read_seconds" ["clock"] "Differences between consecutive readings."
         |report, out| counted(report).map(|clock| (&clock.last.name, &clock.totals))
             .filter(|(_, totals)| !totals.histogram.is_empty())
             .for_each(|(name, totals)| out.add_histogram(name, &totals.histogram, totals.measured_s));
     counter "clock_measured_seconds_total" ["clock"] "Time for which the clock was read."
         |report, out| of_totals(report, out, |totals| totals.measured_s);
-    counter "clock_gaps_total" ["clock"] "Number of gaps: interruptions between two reads of the clock."
+    counter "clock_gaps_total" ["clock"] "Gaps: interruptions between two reads."
         |report, out| of_totals(report, out, |totals| totals.gaps as f64);
-    counter "clock_gap_seconds_total" ["clock"] "Time lost to gaps while the clock was read."
+    counter "clock_gap_seconds_total" ["clock"] "Time lost to gaps."
         |report, out| of_totals(report, out, |totals| totals.gap_s);
     gauge "clock_largest_gap_seconds" ["clock"] "Largest gap in the last interval."
         |report, out| of_clocks(report, out, |clock| clock.largest_gap_ns);
-    gauge "clock_granularity_seconds" ["clock"] "Smallest step of the clock's value."
+    gauge "clock_granularity_seconds" ["clock"] "Smallest step of the value."
         |report, out| of_clocks(report, out, |clock| clock.last.granularity_ns);
-    counter "clock_backward_steps_total" ["clock"] "Readings that were lower than the previous one on the same CPU."
+    counter "clock_backward_steps_total" ["clock"] "Readings below the previous one on the same CPU."
         |report, out| of_totals(report, out, |totals| totals.backward_steps as f64);
 
-    gauge "clock_drift_ratio" ["clock", "reference"] "Rate of the clock relative to the reference clock, minus 1."
+    gauge "clock_drift_ratio" ["clock", "reference"] "Rate relative to the reference clock, minus 1."
         // The rate of the counter is another metric. Its drift has only steps and changes.
         |report, out| report.now.drift.iter().filter(|d| d.clock != COUNTER)
             .for_each(|d| out.add(&[&d.clock, &d.reference], d.rate_ppm / PPM));
-    gauge "clock_drift_error_ratio" ["clock", "reference"] "Bound on the error of the drift."
+    gauge "clock_drift_error_ratio" ["clock", "reference"] "Error bound of the drift."
         |report, out| report.now.drift.iter().for_each(|d| out.add(&[&d.clock, &d.reference], d.uncertainty_ppm / PPM));
-    counter "clock_offset_steps_total" ["clock", "reference"] "Sudden changes of the offset between the clock and the reference clock."
+    counter "clock_offset_steps_total" ["clock", "reference"] "Jumps of the clock against the reference clock."
         |report, out| report.offset_steps.iter().for_each(|((clock, of), count)| out.add(&[clock, of], *count as f64));
-    gauge "tsc_frequency_hertz" [] "Measured rate of the CPU's counter: the TSC, or CNTVCT on AArch64."
+    gauge "tsc_frequency_hertz" [] "Measured rate of the TSC, or of CNTVCT on AArch64."
         |report, out| out.add(&[], report.counter.map(|counter| counter.rate.0));
-    gauge "tsc_frequency_error_ratio" [] "Bound on the relative error of the measured rate."
+    gauge "tsc_frequency_error_ratio" [] "Bound on its relative error."
         |report, out| out.add(&[], report.counter.map(|counter| counter.uncertainty.0 / PPM));
-    gauge "cpu_skew_low_seconds" ["clock", "cpu", "reference_cpu"] "Lower bound of the skew between the clocks of two CPUs."
+    gauge "cpu_skew_low_seconds" ["clock", "cpu", "reference_cpu"] "Lower bound of the skew between two CPUs' clocks."
         |report, out| of_skew(report, out, |skew| skew.low_ns);
-    gauge "cpu_skew_high_seconds" ["clock", "cpu", "reference_cpu"] "Upper bound of the skew between the clocks of two CPUs."
+    gauge "cpu_skew_high_seconds" ["clock", "cpu", "reference_cpu"] "Upper bound of this skew."
         |report, out| of_skew(report, out, |skew| skew.high_ns);
 
     gauge "wall_clock_synchronized" [] "1 if a service synchronizes the time of day, 0 if the kernel knows of none."
         |report, out| out.add(&[], report.now.host.ntp.known().map(|ntp| f64::from(ntp.synchronized)));
 
-    counter "kernel_clock_messages_total" [] "Messages about clocks in the kernel log since the monitor started."
+    counter "kernel_clock_messages_total" [] "Messages about clocks in the kernel log."
         |report, out| {
             // An unreadable kernel log has no messages, and that is no good news.
             let is_unreadable = |collector: &Collector| collector.name == KERNEL_LOG && collector.error.is_some();
             let is_known = report.kernel_messages > 0 || !report.collectors.iter().any(is_unreadable);
             out.add(&[], is_known.then_some(report.kernel_messages as f64));
         };
-    counter "suspends_total" [] "Suspends of the machine since the monitor started."
+    counter "suspends_total" [] "Suspends of the machine."
         |report, out| out.add(&[], report.suspends as f64);
-    counter "suspended_seconds_total" [] "Time for which the machine was suspended."
+    counter "suspended_seconds_total" [] "Duration of the suspends."
         |report, out| out.add(&[], report.suspended_s);
-    counter "pauses_total" [] "Pauses since the monitor started: a hypervisor stopped or restored the machine, or pg_timing was stopped."
+    counter "pauses_total" [] "Pauses: a hypervisor stopped or restored the machine, or pg_timing was stopped."
         |report, out| out.add(&[], report.pauses as f64);
     counter "paused_seconds_total" [] "Duration of the pauses."
         |report, out| out.add(&[], report.paused_s);
 
-    gauge "server_up" [] "1 if the server of --server answers, 0 if not."
+    gauge "server_up" [] "1 if the server answers."
         |report, out| out.add(&[], report.server.as_ref().map(|server| f64::from(server.error.is_none())));
-    gauge "server_info" ["server", "version", "clock"] "The server of --server, its version, and the clock that times plan nodes. The value is always 1."
+    gauge "server_info" ["server", "version", "clock"] "The server, its version, and the clock of plan nodes."
         |report, out| advise(report).map(|advise| (advise, advise.node_read.as_ref().unwrap_or(&advise.read)))
             .for_each(|(advise, read)| out.add(&[&advise.server, &advise.server_version, &read.clock], 1.0));
-    gauge "server_clock_read_cost_seconds" ["clock", "bound"] "Cost of one read of a clock that the server uses: low and high bound."
+    gauge "server_clock_read_cost_seconds" ["clock", "bound"] "Bounds of the cost of one read of a server's clock."
         |report, out| advise(report).flat_map(|advise| [Some(&advise.read), advise.node_read.as_ref()]).flatten()
             .for_each(|read| out.add_each(&[&read.clock], [("low", read.low_ns), ("high", read.high_ns)], NS_PER_S));
-    gauge "server_setting_on" ["setting"] "1 if the setting makes the server read the clock, 0 if not."
+    gauge "server_setting_on" ["setting"] "1 if the setting makes the server read the clock."
         |report, out| settings(report).for_each(|setting| out.add(&[&setting.name], f64::from(setting.on)));
     gauge "server_setting_events_per_second" ["setting"] "Events per second that the setting times, or would time."
         |report, out| settings(report).for_each(|setting| out.add(&[&setting.name], setting.events_per_s));
-    gauge "server_setting_core_ratio" ["setting", "bound"] "Cost of the setting, or its cost if it were on, as a share of one core: low and high bound."
+    gauge "server_setting_core_ratio" ["setting", "bound"] "Bounds of the setting's cost if it is on, as a share of one core."
         |report, out| settings(report).filter_map(|setting| Some((&setting.name, setting.core_share?)))
             .for_each(|(name, share)| out.add_each(&[name], [("low", Some(share.low)), ("high", share.high)], 1.0));
-    gauge "server_setting_advice" ["setting", "advice"] "The advice for the setting: keep, turn_on, turn_off, none, sample_less or unknown. The value is always 1."
+    gauge "server_setting_advice" ["setting", "advice"] "The advice: keep, turn_on, turn_off, none, sample_less or unknown."
         |report, out| settings(report).for_each(|setting| out.add(&[&setting.name, &name(&setting.advice)], 1.0));
 
-    gauge "fast_timing_info" ["method", "clock", "ticker", "scope"] "What pg_fast_timing uses to time plan nodes. The value is always 1."
+    gauge "fast_timing_info" ["method", "clock", "ticker", "scope"] "How pg_fast_timing times plan nodes."
         |report, out| fast_timing(report)
             .for_each(|fast| out.add(&[&fast.method, &fast.clock, &fast.ticker, &fast.scope], 1.0));
-    gauge "fast_timing_call_cost_seconds" [] "Cost of timing one call with pg_fast_timing."
+    gauge "fast_timing_call_cost_seconds" [] "Cost of timing one call."
         |report, out| fast_timing(report).for_each(|fast| out.add(&[], fast.call_cost_ns.map(|ns| ns / NS_PER_S)));
-    counter "fast_timing_statements_total" [] "Statements whose plan nodes pg_fast_timing timed."
+    counter "fast_timing_statements_total" [] "Timed statements."
         |report, out| fast_counts(report).for_each(|fast| out.add(&[], fast.statements));
-    counter "fast_timing_nodes_total" ["times"] "Plan nodes that pg_fast_timing timed: exact or estimated."
+    counter "fast_timing_nodes_total" ["times"] "Timed plan nodes, exact or estimated."
         |report, out| fast_counts(report)
             .for_each(|fast| out.add_each(&[], [("exact", fast.exact_nodes), ("estimated", fast.estimated_nodes)], 1.0));
-    counter "fast_timing_node_calls_total" [] "Calls of plan nodes that pg_fast_timing counted."
+    counter "fast_timing_node_calls_total" [] "Counted calls of plan nodes."
         |report, out| fast_counts(report).for_each(|fast| out.add(&[], fast.node_calls));
-    counter "fast_timing_fallbacks_total" ["missing"] "Statements that pg_fast_timing could not time as requested, because the TSC (tsc) or the ticks (ticks) were missing."
+    counter "fast_timing_fallbacks_total" ["missing"] "Statements not timed as requested, because the TSC or the ticks were missing."
         |report, out| fast_counts(report)
             .for_each(|fast| out.add_each(&[], [("tsc", fast.without_tsc), ("ticks", fast.without_ticks)], 1.0));
 
-    counter "plan_node_seconds_total" ["queryid", "plan", "node", "kind"] "Time of a plan node without the nodes below it: of the 20 plans with the longest times, the 5 nodes with the longest times."
+    counter "plan_node_seconds_total" ["queryid", "plan", "node", "kind"] "Time of a plan node without its children: of the 20 longest plans, the 5 longest nodes."
         |report, out| report.server.iter().flat_map(|server| &server.plan_nodes)
             .for_each(|node| out.add(&[&node.queryid, &node.plan, &node.node.to_string(), &node.kind], node.seconds));
 
-    gauge "monitor_interval_seconds" [] "The interval between two samples."
+    gauge "monitor_interval_seconds" [] "Interval between samples."
         |report, out| out.add(&[], Some(report.interval_s).filter(|seconds| *seconds > 0.0));
-    counter "monitor_intervals_total" [] "Samples since the monitor started."
+    counter "monitor_intervals_total" [] "Samples."
         |report, out| out.add(&[], report.samples as f64);
-    gauge "monitor_last_sample_timestamp_seconds" [] "Time of the last sample, in seconds since 1970."
+    gauge "monitor_last_sample_timestamp_seconds" [] "Time of the last sample."
         |report, out| out.add(&[], (report.samples > 0).then_some(report.sampled_at));
-    gauge "monitor_collector_duration_seconds" ["collector"] "Duration of the collector's last run: clocks, drift, skew, clocksource, kernel_log or server."
+    gauge "monitor_collector_duration_seconds" ["collector"] "Duration of the collector's last run."
         |report, out| report.collectors.iter().for_each(|collector| out.add(&[collector.name], collector.seconds));
-    gauge "monitor_collector_success" ["collector"] "1 if the collector's last run returned its figures, 0 if not."
+    gauge "monitor_collector_success" ["collector"] "1 if the last run returned figures."
         |report, out| report.collectors.iter().for_each(|c| out.add(&[c.name], f64::from(c.error.is_none())));
-    counter "monitor_cpu_seconds_total" [] "CPU time of the monitor itself."
+    counter "monitor_cpu_seconds_total" [] "CPU time of the monitor."
         |report, out| out.add(&[], report.own.cpu_s);
-    gauge "monitor_resident_memory_bytes" [] "Resident memory of the monitor itself."
+    gauge "monitor_resident_memory_bytes" [] "Resident memory of the monitor."
         |report, out| out.add(&[], report.own.memory_bytes.map(|bytes| bytes as f64));
-    counter "monitor_http_requests_total" ["code"] "HTTP requests by the status code of the answer; refused for connections beyond the limit."
+    counter "monitor_http_requests_total" ["code"] "HTTP requests by status code, or refused."
         |report, out| report.http_requests.iter().for_each(|(code, count)| out.add(&[code], *count as f64));
 }
 

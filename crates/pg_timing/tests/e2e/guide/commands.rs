@@ -44,8 +44,8 @@ fn the_parser_accepts_each_command() {
             count += 1;
         }
     }
-    // The README and the guide have about a hundred. A parser of pages that finds none would prove nothing.
-    assert!(count > 80, "{count}");
+    // The README and the guide have about 80. A parser of pages that finds none would prove nothing.
+    assert!(count > 60, "{count}");
 }
 
 #[test]

@@ -7,8 +7,8 @@ const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md")
 const HEAD: &str = "\
 # Metrics
 
-`pg_timing monitor` exports these metrics in the text format of Prometheus. `make schema` generates this file from
-`crates/pg_timing/src/monitor/openmetrics.rs`.
+`pg_timing monitor` exports these metrics for Prometheus. Counters start at 0 with the monitor. `_info` and `_advice`
+are always 1. `make schema` generates this file.
 
 | metric | type | labels | meaning |
 |---|---|---|---|
