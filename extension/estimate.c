@@ -52,12 +52,13 @@ ticks_error_ns(const FastInstr *fi)
 
 /*
  * Returns the error of a sum over many executions.  A node that takes less than a
- * period can have no tick by chance.  Clock reads are no chance: they add up.
+ * period in those that were profiled can have no tick by chance.  Clock reads are
+ * no chance: they add up.
  */
 double
 pft_error_of_sum(const double *sums)
 {
-	double		period = sums[SELF_VARIANCE] > 0 ? pft_ticker_period_ns() : 0;
+	double		period = sums[SELF_VARIANCE] > 0 ? pft_ticker_period_ns() * sums[EXECUTIONS] / sums[PROFILED] : 0;
 
 	return sums[CLOCK_NS] + STANDARD_ERRORS * sqrt(sums[SELF_VARIANCE] + sums[SAMPLING_VARIANCE] + period * period) + period;
 }
@@ -490,6 +491,8 @@ pft_node_values(const FastQuery *query, int i, double *values)
 bool
 pft_all_timed(const FastQuery *query)
 {
+	if (query->jumped)
+		return false;
 	for (int i = 0; i < query->node_count; i++)
 		if (query->nodes[i].fi != NULL && pft_estimate(query->nodes[i].fi).quality > TIME_ESTIMATED)
 			return false;

@@ -416,7 +416,7 @@ extern uint64 pft_plan_id(const FastQuery *query);
 
 /* sample.c */
 extern int	pft_sample(uint64 queryid);
-extern void pft_sample_note(uint64 queryid, double ns);
+extern bool pft_sample_note(const FastQuery *query, uint64 planid);
 
 /* profile.c */
 extern Size pft_profile_size(void);

@@ -31,6 +31,13 @@ MODULE_MAGIC;
 #define INSTRUMENT_TYPED	(1 << 21)
 #define INSTRUMENT_PROFILED	(1 << 22)
 
+/*
+ * Ticks cost some percent of a core, so a statement that stands for several in the
+ * profile finds its waits only in a tenth of the time, at the beginning of each period.
+ */
+#define WAITS_PERIOD_NS	UINT64CONST(200000000)
+#define WAITS_PART_NS	UINT64CONST(20000000)
+
 /* If ticks are missing for a larger part of a statement, its waits are unknown. */
 #define LOST_PART			0.05
 
@@ -145,7 +152,8 @@ begin_run(Run *run, FastQuery *query)
 	if (IsParallelWorker() && !query->has_run)
 		pft_reinstall(query);
 	if (query->method != METHOD_COUNT)
-		query->with_waits = query->wants_waits && query->method == METHOD_AUTO && (query->with_waits || !query->has_run) && pft_ticker_start_worker();
+		query->with_waits = query->wants_waits && query->method == METHOD_AUTO && (query->with_waits || !query->has_run) &&
+			(query->profiled <= 1 || query->typed || coarse_now() % WAITS_PERIOD_NS < WAITS_PART_NS) && pft_ticker_start_worker();
 	query->has_run = true;
 	if (query->method == METHOD_COUNT)
 		return;
@@ -154,9 +162,9 @@ begin_run(Run *run, FastQuery *query)
 	run->mark = pft_ticker_mark();
 	pft_ticker_note_period(query);
 	note_unit(query);
-	query->run_start = clock_now(query->clock);
 	if (query->clock == KIND_TSC)
-		run->start = pft_recent_pair(query->run_start);
+		run->start = pft_recent_pair(clock_now(KIND_TSC));
+	query->run_start = clock_now(query->clock);
 }
 
 /* Also called after an error, when the query may no longer exist. */
@@ -187,7 +195,7 @@ note_run(const Run *run)
 	note_unit(query);
 	/* In the unit of the nodes' times: the server measures the counter's rate, too, and its result is a little different. */
 	ns = query->server_tsc && query->clock == KIND_TSC ? CORE_NS_OF_TIME(end - query->run_start) : ns_between(query->clock, query->run_start, end);
-	if (query->clock == KIND_TSC && !pft_clocks_agree(run->start, end))
+	if (query->clock == KIND_TSC && ((int64) (end - query->run_start) < 0 || !pft_clocks_agree(run->start, end)))
 		query->jumped = true;
 	/* After a jump the duration is unknown, and so is the sum. */
 	query->elapsed_ns += query->jumped ? -INFINITY : ns;
@@ -298,18 +306,26 @@ request_memory(void)
 	RequestNamedLWLockTranche(PFT_TRANCHE, LOCKS);
 }
 
+/* Finds or creates the shared memory of one file. */
+static void
+find_part(const char *name, Size size, void (*attach) (void *memory, bool found))
+{
+	bool		found;
+	void	   *memory = ShmemInitStruct(name, size, &found);
+
+	attach(memory, found);
+}
+
 static void
 find_memory(void)
 {
-	bool		found;
-
 	if (prev_shmem_startup)
 		prev_shmem_startup();
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	pft_counters_attach(ShmemInitStruct("pg_fast_timing", pft_counters_size(), &found), found);
-	pft_ticker_attach(ShmemInitStruct("pg_fast_timing ticker", pft_ticker_size(), &found), found);
-	pft_clock_attach(ShmemInitStruct("pg_fast_timing clock", pft_clock_size(), &found), found);
-	pft_waits_attach(ShmemInitStruct("pg_fast_timing waits", pft_waits_size(), &found), found);
+	find_part("pg_fast_timing", pft_counters_size(), pft_counters_attach);
+	find_part("pg_fast_timing ticker", pft_ticker_size(), pft_ticker_attach);
+	find_part("pg_fast_timing clock", pft_clock_size(), pft_clock_attach);
+	find_part("pg_fast_timing waits", pft_waits_size(), pft_waits_attach);
 	pft_profile_attach();
 	LWLockRelease(AddinShmemInitLock);
 }

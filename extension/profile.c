@@ -461,13 +461,17 @@ lock_entries(const Execution *execution)
 	return true;
 }
 
-/* Adds the values of an execution that stands for `weight` ones to their sums. */
+/*
+ * Adds the values of an execution that stands for `weight` ones to their sums.
+ * `steady`: it is known that all of them had this plan.
+ */
 static void
-add_values(double *sums, const double *values, double weight)
+add_values(double *sums, const double *values, double weight, bool steady)
 {
-	double		mean = sums[EXECUTIONS] > 0 ? sums[SELF_NS] / sums[EXECUTIONS] : 0;
+	double		mean = steady && sums[EXECUTIONS] > 0 ? sums[SELF_NS] / sums[EXECUTIONS] : 0;
 
-	sums[SAMPLING_VARIANCE] += weight * (weight - 1) * pow(values[SELF_NS] - mean, 2);
+	if (weight > 1)
+		sums[SAMPLING_VARIANCE] += pow(weight * (values[SELF_NS] - mean), 2);
 	sums[SELF_VARIANCE] += weight * (weight - 1) * values[SELF_VARIANCE];
 	for (int v = 0; v <= CLOCK_NS; v++)
 		sums[v] += weight * values[v];
@@ -488,17 +492,17 @@ pft_profile_add(const QueryDesc *queryDesc, const FastQuery *query, bool timed)
 			.userid = GetUserId()
 		}
 	};
+	bool		steady = pft_sample_note(query, execution.key.planid);
 
-	pft_sample_note(execution.key.queryid, query->elapsed_ns);
 	if (!timed)
 	{
-		pg_atomic_fetch_add_u64(&profile->untimed, 1);
+		pg_atomic_fetch_add_u64(&profile->untimed, query->profiled);
 		return;
 	}
 	execution.entries = palloc(query->node_count * sizeof(NodeEntry *));
 	if (!lock_entries(&execution))
 	{
-		pg_atomic_fetch_add_u64(&profile->too_large, 1);
+		pg_atomic_fetch_add_u64(&profile->too_large, query->profiled);
 		pfree(execution.entries);
 		return;
 	}
@@ -509,7 +513,7 @@ pft_profile_add(const QueryDesc *queryDesc, const FastQuery *query, bool timed)
 		pft_node_values(query, i, values);
 		SpinLockAcquire(&entry->mutex);
 		entry->usage += query->profiled;
-		add_values(entry->values, values, query->profiled);
+		add_values(entry->values, values, query->profiled, steady);
 		SpinLockRelease(&entry->mutex);
 	}
 	LWLockRelease(lock);

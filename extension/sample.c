@@ -7,7 +7,8 @@
  * longer.  So a session divides the executions of each statement into blocks, and
  * profiles one of each block, which counts for all of them.  The size of a block
  * is known before it begins, and each of its executions is chosen with the same
- * probability.  So the sums have no bias, whatever the times are.
+ * probability.  So the choice causes no bias, whatever the times are.  But what a
+ * profiled execution takes longer because of its profile counts for the block, too.
  *
  * Copyright (c) 2026, the pg_timing authors
  *
@@ -19,9 +20,9 @@
 
 #include "common/pg_prng.h"
 
-/* The profile of an execution, and the part of the time of statements that it may take. */
-#define COST_NS		5000.0
-#define COST_SHARE	0.01
+/* The profile of an execution with some nodes, and the part of the statements' time that it may take. */
+#define COST_NS(nodes)	(4000.0 + 500.0 * (nodes))
+#define COST_SHARE		0.01
 
 /* The largest block.  The error of the sums grows with its square root. */
 #define MOST_EXECUTIONS	100
@@ -32,6 +33,8 @@
 typedef struct Block
 {
 	uint64		queryid;
+	uint64		planid;			/* of the last block of several executions; 0: none */
+	double		longest_ns;		/* of the profiled executions, earlier ones count less */
 	uint32		size;			/* number of executions */
 	uint32		next_size;		/* of the next block */
 	uint32		left;			/* executions that are still to come */
@@ -56,12 +59,23 @@ pft_sample(uint64 queryid)
 	return block->left-- == block->chosen ? block->size : 0;
 }
 
-/* Tells how long an execution was. */
-void
-pft_sample_note(uint64 queryid, double ns)
+/*
+ * Notes a profiled execution.  Returns whether the one before had the same plan:
+ * otherwise a plan's number of executions is also an estimate.
+ */
+bool
+pft_sample_note(const FastQuery *query, uint64 planid)
 {
-	Block	   *block = &blocks[queryid % PLACES];
+	Block	   *block = &blocks[query->queryid % PLACES];
+	bool		same = block->queryid == query->queryid && block->planid == planid;
 
-	if (block->queryid == queryid && ns > 0)
-		block->next_size = (uint32) Max(Min(COST_NS / (COST_SHARE * ns), MOST_EXECUTIONS), 1);
+	if (block->queryid != query->queryid)
+		return false;
+	/* In the first block, no plan is known: the last block may be unfinished. */
+	block->planid = query->profiled > 1 ? planid : 0;
+	/* After a long execution, more of them are profiled for a while. */
+	block->longest_ns = Max(query->elapsed_ns, block->longest_ns / 2);
+	if (block->longest_ns > 0)
+		block->next_size = (uint32) Max(Min(ceil(COST_NS(query->node_count) / (COST_SHARE * block->longest_ns)), MOST_EXECUTIONS), 1);
+	return same;
 }

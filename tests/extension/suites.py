@@ -64,7 +64,7 @@ REVERSED = "auto"
 LOAD = "load"
 PROFILE = "profile"
 # EXPLAIN does not print the query identifiers.
-PROFILE_SETTINGS = {"pg_fast_timing.profile": True, "compute_query_id": "regress"}
+PROFILE_SETTINGS = {"pg_fast_timing.profile": True, "pg_fast_timing.profile_sample_rate": 1, "compute_query_id": "regress"}
 # Without a ticker it is the worker.
 ALL = (*METHODS, "auto/thread", "auto/load", "auto/none", "auto/profile", COUNT)
 

@@ -195,7 +195,7 @@ fn large_results_and_many_notices_are_no_error() {
             stream.write_all(&[error("the second statement"), ready()].concat()).unwrap();
             stay_silent(stream);
         },
-        "30",
+        "10",
     );
     assert!(stderr.contains("the second statement"), "{stderr}");
 }

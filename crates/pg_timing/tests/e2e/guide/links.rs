@@ -74,7 +74,8 @@ fn the_summary_lists_each_page() {
 
 #[test]
 fn broken_links_are_found() {
-    let text = "[a](docs/no-such-page.md) [b](docs/check.md#no-such-heading) [c](docs/check.md) [d](https://example.org/)\n";
+    let text =
+        "[a](docs/no-such-page.md) [b](docs/check.md#no-such-heading) [c](docs/check.md) [d](https://example.org/)\n";
     let page = Page { path: repository().join("README.md"), text: text.into() };
     assert_eq!(wrong_links(&page).len(), 2, "{:?}", wrong_links(&page));
     let page = Page { path: repository().join("docs/check.md"), text: "[a](../README.md) [b](findings.md)\n".into() };
