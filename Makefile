@@ -16,7 +16,7 @@ ALL_PACKAGES = build-essential gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-
 	bison flex perl bzip2 debootstrap postgresql-server-dev-all
 RUST_COMPONENTS = clippy rustfmt
 
-.PHONY: python3 rust-components all manual guide check check-all check-world fuzz deny miri bench tournament schema \
+.PHONY: python3 rust-components all manual guide check check-all check-world fuzz deny miri bench tournament schema pictures \
 	install uninstall deps deps-all deb tar dist rpm pgxn
 
 all:
@@ -129,6 +129,11 @@ tournament:
 schema:
 	UPDATE_SCHEMA=1 $(CARGO) test -p pg_timing --lib -- report::tests::committed_schemas_match_the_code \
 		monitor::openmetrics::tests::docs::committed_metrics_match_the_code
+
+# Writes the pictures of the README: a report of a captured host. make check-all fails if the page has changed since.
+pictures: | python3
+	$(CARGO) build -p pg_timing
+	tests/browser/run "$${CARGO_TARGET_DIR:-target}/debug/pg_timing" --pictures
 
 # Builds the guide as a book, in target/book. mdBook is downloaded once.
 guide: | python3

@@ -19,8 +19,8 @@ const WIDTHS = [360, 768, 1440];
 const SCHEMES = ["light", "dark"];
 // The width of A4 paper without margins, at 96 pixels per inch.
 const PAPER = 718;
-// Taller screenshots are hard to look at.
-const TALLEST = 6000;
+// Taller screenshots are hard to look at. The README shows the beginning of a page.
+const TALLEST = { picture: 1000, others: 6000 };
 
 /** Runs in the page. Returns complaints about texts that overlap, are cut, or leave the page. */
 function layoutComplaints() {
@@ -108,7 +108,7 @@ async function complaintsOf(browser, name, file) {
       await page.setViewport({ width, height: 900 });
       await page.goto(url);
       found.push(...(await page.evaluate(layoutComplaints)));
-      const height = Math.min(TALLEST, await page.evaluate(() => document.documentElement.scrollHeight));
+      const height = Math.min(TALLEST[name] ?? TALLEST.others, await page.evaluate(() => document.documentElement.scrollHeight));
       const path = `${screenshots}/${name}-${width}-${scheme}.png`;
       await page.screenshot({ path, clip: { x: 0, y: 0, width, height }, captureBeyondViewport: true });
       await page.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)));

@@ -146,14 +146,10 @@ fn token(text: &str) -> Option<(Kind, usize)> {
         _ if text.strip_prefix('.').unwrap_or(text).starts_with(|c: char| c.is_ascii_digit()) => {
             (Kind::Number, number_length(text))
         }
-        _ if starts_word(c) => (Kind::Word, word_length(text)),
+        // A dollar sign can be a part of a name.
+        _ if starts_word(c) => (Kind::Word, text.find(|c| !starts_word(c) && c != '$').unwrap_or(text.len())),
         _ => (Kind::Symbol, c.len_utf8()),
     })
-}
-
-/// Returns the length of a name or a keyword. A dollar sign can be a part of it.
-fn word_length(text: &str) -> usize {
-    text.find(|c: char| !starts_word(c) && c != '$').unwrap_or(text.len())
 }
 
 /// Returns the length of a number: `1`, `.5`, `1.5e-3`, `0xff` or `1_000`.

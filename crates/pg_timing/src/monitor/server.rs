@@ -3,7 +3,7 @@
 use crate::error::{Error, SqlState};
 use crate::guardian::without_signals;
 use crate::host::watch::STOP_CHECK;
-use crate::report::{Collector, ServerReport};
+use crate::report::{Collector, PlanNode, ServerReport};
 use crate::server::advise::advise;
 use crate::server::clock::Clocks;
 use crate::server::connection::{Connection, Target};
@@ -55,9 +55,8 @@ impl ServerFigures {
         let end = Instant::now() + FIRST_FIGURES;
         while self.last.lock().unwrap().1.is_none() && !stop.load(Ordering::Relaxed) {
             if Instant::now() > end {
-                let seconds = FIRST_FIGURES.as_secs();
-                let error = format!("the first observation did not end within {seconds} s");
-                return self.set(failed(error), seconds as f64);
+                let error = format!("the first observation did not end within {} s", FIRST_FIGURES.as_secs());
+                return self.set(failed(error), FIRST_FIGURES.as_secs_f64());
             }
             std::thread::sleep(STOP_CHECK);
         }
@@ -109,7 +108,8 @@ fn observe(target: &Target, window: Nanos, interval_s: f64, stop: &Arc<AtomicBoo
             let mut connection = known.map_or_else(|| connect(target, stop), Ok)?;
             report.fast_timing = fast_timing_info(&mut connection)?;
             let has_profile = report.fast_timing.as_ref().is_some_and(|fast| fast.scope == "server");
-            report.plan_nodes = if has_profile { plan_nodes(&mut connection)? } else { Vec::new() };
+            let nodes = if has_profile { plan_nodes(&mut connection)? } else { Vec::new() };
+            report.plan_nodes = without_small_falls(nodes, &report.plan_nodes);
             if observe {
                 clocks.take_if(|_| interval.is_multiple_of(CLOCKS_EVERY));
                 report.advise = Some(advise(&mut connection, window, &mut clocks, &mut |_| ())?);
@@ -132,6 +132,17 @@ fn observe(target: &Target, window: Nanos, interval_s: f64, stop: &Arc<AtomicBoo
     }
 }
 
+/// Returns the nodes with sums that do not fall by chance: a node's own time is a difference of estimates, but Prometheus takes
+/// each fall of a counter for a reset. A real reset at least halves it.
+fn without_small_falls(mut nodes: Vec<PlanNode>, before: &[PlanNode]) -> Vec<PlanNode> {
+    for node in &mut nodes {
+        let is_same = |old: &&PlanNode| (&old.queryid, &old.plan, old.node) == (&node.queryid, &node.plan, node.node);
+        let old = before.iter().find(is_same).map_or(0.0, |old| old.seconds);
+        node.seconds = if node.seconds > old / 2.0 { node.seconds.max(old) } else { node.seconds };
+    }
+    nodes
+}
+
 fn connect(target: &Target, stop: &Arc<AtomicBool>) -> Result<Connection, Error> {
     let no_prompt = || Err(Error::new("the server requires a password", "add it to ~/.pgpass"));
     Connection::open(target, no_prompt, stop).map_err(for_monitor)
@@ -147,8 +158,7 @@ fn for_monitor(error: Error) -> Error {
 
 /// Returns the error and its hint in one line.
 fn with_hint(error: &Error) -> String {
-    let separator = if error.hint.is_empty() { "" } else { "; " };
-    format!("{}{separator}{}", error.what, error.hint)
+    [&*error.what, &*error.hint].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
@@ -161,6 +171,14 @@ mod tests {
         figures.set(report, 0.5);
         figures.last.lock().unwrap().2 -= Duration::from_secs(seconds);
         figures
+    }
+
+    #[test]
+    fn a_sum_falls_only_after_a_reset() {
+        let node = |seconds| PlanNode { queryid: "1".into(), seconds, ..PlanNode::default() };
+        let next = |old, new| without_small_falls(vec![node(new)], &[node(old)])[0].seconds;
+        assert_eq!((next(5.0, 6.0), next(5.0, 4.9), next(5.0, 1.0)), (6.0, 5.0, 1.0));
+        assert_eq!(without_small_falls(vec![node(3.0)], &[])[0].seconds, 3.0);
     }
 
     #[test]
