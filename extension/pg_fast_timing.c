@@ -153,7 +153,7 @@ begin_run(Run *run, FastQuery *query)
 		pft_reinstall(query);
 	if (query->method != METHOD_COUNT)
 		query->with_waits = query->wants_waits && query->method == METHOD_AUTO && (query->with_waits || !query->has_run) &&
-			(query->profiled <= 1 || query->typed || coarse_now() % WAITS_PERIOD_NS < WAITS_PART_NS) && pft_ticker_start_worker();
+			(query->profiled <= 1 || query->typed || query->has_run || coarse_now() % WAITS_PERIOD_NS < WAITS_PART_NS) && pft_ticker_start_worker();
 	query->has_run = true;
 	if (query->method == METHOD_COUNT)
 		return;
@@ -195,7 +195,7 @@ note_run(const Run *run)
 	note_unit(query);
 	/* In the unit of the nodes' times: the server measures the counter's rate, too, and its result is a little different. */
 	ns = query->server_tsc && query->clock == KIND_TSC ? CORE_NS_OF_TIME(end - query->run_start) : ns_between(query->clock, query->run_start, end);
-	if (query->clock == KIND_TSC && ((int64) (end - query->run_start) < 0 || !pft_clocks_agree(run->start, end)))
+	if (query->clock == KIND_TSC && (!pft_clocks_agree(run->start, end) || (int64) (end - query->run_start) < 0))
 		query->jumped = true;
 	/* After a jump the duration is unknown, and so is the sum. */
 	query->elapsed_ns += query->jumped ? -INFINITY : ns;

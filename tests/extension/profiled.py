@@ -61,9 +61,9 @@ def sums(server, database):
     """Returns {(plan, node): (self ms, error, total of the plan's nodes)}."""
     query = """SELECT planid, node, sum(self_ms), sum(self_error_ms), sum(sum(self_ms)) OVER (PARTITION BY planid)
         FROM pg_stat_plan_nodes JOIN pg_database d ON d.oid = dbid WHERE datname = '{}' AND planid IN
-        (SELECT planid FROM pg_stat_plan_nodes JOIN pg_database d ON d.oid = dbid WHERE datname = '{}' AND node = 0 AND executions >= 0.9 * {})
+        (SELECT planid FROM pg_stat_plan_nodes JOIN pg_database d ON d.oid = dbid WHERE datname = '{}' AND node = 0 AND executions >= {})
         GROUP BY planid, node"""
-    lines = server.psql(query.format(database, database, EXECUTIONS)).splitlines()
+    lines = server.psql(query.format(database, "exact", EXECUTIONS)).splitlines()
     return {tuple(line.split("|")[:2]): tuple(map(float, line.split("|")[2:])) for line in lines}
 
 

@@ -7,7 +7,8 @@ const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md")
 const HEAD: &str = "\
 # Metrics
 
-`pg_timing monitor` exports these metrics for Prometheus. Counters start at 0 with the monitor. `_info` and `_advice`
+`pg_timing monitor` exports these metrics for Prometheus. Counters start at 0 with the monitor, and those of the
+server (`fast_timing_`, `plan_node_`) with their last reset. `_info` and `_advice`
 are always 1. `make schema` generates this file.
 
 | metric | type | labels | meaning |
