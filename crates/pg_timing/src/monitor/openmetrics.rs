@@ -89,8 +89,7 @@ impl Series<'_> {
         let mut cumulative = 0;
         for row in 0..BUCKETS {
             cumulative += rows.get(row).copied().unwrap_or(0);
-            let bound_s = ((1_u64 << row) - 1) as f64 / 1e9;
-            self.line("_bucket", &[label, ("le", &bound_s.to_string())], Some(cumulative as f64));
+            self.line("_bucket", &[label, ("le", &bound_s(row).to_string())], Some(cumulative as f64));
         }
         let count = Some(rows.iter().sum::<u64>() as f64);
         self.line("_bucket", &[label, ("le", "+Inf")], count);
@@ -110,6 +109,11 @@ impl Series<'_> {
             _ = writeln!(self.text, "{series} {figure}");
         }
     }
+}
+
+/// Returns the upper bound of a histogram's row in seconds.
+fn bound_s(row: usize) -> f64 {
+    ((1_u64 << row) - 1) as f64 / 1e9
 }
 
 /// Returns the value of a label between its quotes. Unsafe characters are visible, as on the screen. Then backslashes and

@@ -253,7 +253,8 @@ impl Reader {
             if let Some((fields, rest)) = at_start(pattern, text) {
                 self.close_table();
                 read(self, &fields);
-                return if *pattern == TSC_SOURCE { after_source(text) } else { rest };
+                let after_source = || text[1..].find("TSC ").map_or("", |at| &text[1 + at..]);
+                return if *pattern == TSC_SOURCE { after_source() } else { rest };
             }
         }
         let words: Vec<&str> = text.split_whitespace().take(ROW_WORDS).collect();
@@ -393,11 +394,6 @@ fn khz(fields: &Fields) -> Option<f64> {
 fn source(text: &str) -> Option<String> {
     let source = text.split(" TSC ").next()?.trim();
     (!source.is_empty() && !source.ends_with("...")).then(|| source.to_string())
-}
-
-/// Returns the text after the sources of the TSC's rate.
-fn after_source(text: &str) -> &str {
-    text[1..].find("TSC ").map_or("", |at| &text[1 + at..])
 }
 
 /// Returns the output, if it has a figure.
