@@ -55,7 +55,7 @@ SELECT dbid,
     kind,                                       -- as in EXPLAIN: Hash Left Join
     relation,
     index,
-    since,                                      -- its first execution
+    since,                                      -- its first profiled execution
     executions::bigint AS executions,           -- of the statement
     profiled::bigint AS profiled,               -- executions that were timed; if they are fewer, the figures are estimates for all
     loops::bigint AS loops,                     -- the columns below are sums over all executions
