@@ -34,11 +34,11 @@ manual:
 	rm -rf "$(MANUAL)"
 	$(CARGO) run --release -p manual -- "$(MANUAL)"
 
-# What to run often: at most six minutes on a fresh machine with two cores, and four after the first build.
+# What to run often: seven minutes on a machine with two cores, and four after the first build.
 check: | python3
 	tests/check quick
 
-# Everything else, except suites that take hours: at most 25 minutes.
+# Everything else, except suites that take hours: half an hour.
 check-all: | python3
 	tests/check all
 

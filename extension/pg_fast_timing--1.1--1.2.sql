@@ -66,7 +66,7 @@ SELECT dbid,
     share * self_ns / 1e6 AS self_ms,           -- without them
     self_error_ns / 1e6 AS self_error_ms,       -- 95% half-width of self_ms, with clock reads
     startup_ns / 1e6 AS startup_ms,
-    share * cpu_ns / 1e6 AS cpu_ms,             -- parts of self_ms; smaller together if no worker ticked, which short statements request for a tenth of the time
+    share * cpu_ns / 1e6 AS cpu_ms,             -- parts of self_ms; unknown while no worker ticked: for short statements, in nine tenths of the time
     share * wait_io_ns / 1e6 AS wait_io_ms,
     share * wait_lock_ns / 1e6 AS wait_lock_ms,
     share * wait_client_ns / 1e6 AS wait_client_ms,

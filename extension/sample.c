@@ -60,8 +60,8 @@ pft_sample(uint64 queryid)
 }
 
 /*
- * Notes a profiled execution.  Returns whether the one before had the same plan:
- * otherwise a plan's number of executions is also an estimate.
+ * Notes a profiled execution.  Returns whether the block before had the same plan.
+ * If not, the number of executions with this plan is an estimate, too.
  */
 bool
 pft_sample_note(const FastQuery *query, uint64 planid)

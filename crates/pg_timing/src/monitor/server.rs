@@ -133,7 +133,7 @@ fn observe(target: &Target, window: Nanos, interval_s: f64, stop: &Arc<AtomicBoo
 }
 
 /// Returns the nodes with sums that do not fall by chance: a node's own time is a difference of estimates, but Prometheus takes
-/// each fall of a counter for a reset.
+/// each fall of a counter for a reset. A fall of up to 5% is chance here.
 fn without_small_falls(mut nodes: Vec<PlanNode>, before: &[PlanNode]) -> Vec<PlanNode> {
     for node in &mut nodes {
         let is_same = |old: &&PlanNode| (&old.queryid, &old.plan, old.node) == (&node.queryid, &node.plan, node.node);

@@ -95,7 +95,7 @@ fn is_key(text: &str) -> bool {
 struct Json {
     out: String,
     open: Vec<Element>,
-    /// the keys of the open elements, one after the other, so that no element needs a string of its own
+    /// the keys of all open elements, joined: one string instead of one for each element
     keys: String,
 }
 
