@@ -8,16 +8,16 @@ CHECK_PACKAGES = gcc make libc6-dev qemu-system-x86 busybox-static python3 util-
 # The fuzzer is written in C++, and dpkg-buildpackage needs build-essential. AArch64 is built and runs under qemu. PostgreSQL
 # 16 comes from pip and npm. python3-venv and systemd check deploy/; no service starts. Chromium opens the HTML pages, and
 # tmux shows the monitor's screen. man and three shells read the manual and the completions. debhelper and rpm build packages,
-# and debootstrap makes roots in which they are tried. The last line is also for the servers that check-world builds.
+# debootstrap makes roots in which they are tried, and skopeo and umoci unpack images. The last line is also for the servers that check-world builds.
 ALL_PACKAGES = build-essential gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user python3-pip $(if $(shell command -v npm),,npm) \
 	python3-venv systemd chromium tmux \
 	man-db groff-base bash-completion zsh fish \
-	debhelper dpkg-dev rpm \
+	debhelper dpkg-dev rpm skopeo umoci \
 	bison flex perl bzip2 debootstrap postgresql-server-dev-all
 RUST_COMPONENTS = clippy rustfmt
 
 .PHONY: python3 rust-components all manual guide check check-all check-world fuzz deny miri bench tournament schema pictures \
-	install uninstall deps deps-all deb tar dist rpm pgxn
+	install uninstall deps deps-all deb tar dist rpm pgxn oci
 
 all:
 	$(CARGO) build --release
@@ -27,12 +27,20 @@ all:
 BUILT = $${CARGO_TARGET_DIR:-target}/release/pg_timing
 MANUAL = $${CARGO_TARGET_DIR:-target}/manual
 
-# Writes the man pages and the completions of bash, zsh and fish, from the program's definitions of its options. The old files
-# are removed only if cargo is there and compiles the program.
+GENERATE = $(CARGO) run --release --quiet -- --generate
+# Writes the man pages and the completions of bash, zsh and fish. The old files are removed only if cargo is there and compiles
+# the program. A page begins with its name.
 manual:
-	$(CARGO) build --release -p manual
+	$(CARGO) build --release
 	rm -rf "$(MANUAL)"
-	$(CARGO) run --release -p manual -- "$(MANUAL)"
+	mkdir -p "$(MANUAL)/man1" "$(MANUAL)/bash-completion/completions" "$(MANUAL)/zsh" "$(MANUAL)/fish"
+	set -e; for program in pg_timing pg_test_timing; do \
+		$(GENERATE) man $$program > "$(MANUAL)/pages"; \
+		(cd "$(MANUAL)/man1" && awk '/^\.TH/ { page = tolower($$2) ".1" } { print > page }' ../pages); \
+		$(GENERATE) bash $$program > "$(MANUAL)/bash-completion/completions/$$program"; \
+		$(GENERATE) zsh $$program > "$(MANUAL)/zsh/_$$program"; \
+		$(GENERATE) fish $$program > "$(MANUAL)/fish/$$program.fish"; \
+	done; rm "$(MANUAL)/pages"
 
 # What to run often: seven minutes on a machine with two cores, and four after the first build.
 check: | python3
@@ -67,7 +75,7 @@ check-world: check check-all
 	python3 tests/extension/kills.py
 	python3 tests/extension/sanitizers.py
 	python3 tests/extension/packaged.py
-	for part in deb service tar rpm crate same; do tests/packages/run $$part || exit 1; done
+	for part in deb service tar rpm oci crate same; do tests/packages/run $$part || exit 1; done
 	$(MAKE) miri deny
 
 # Feeds generated inputs to everything that reads text from outside: a quarter of an hour for each parser, two at the same time.
@@ -177,5 +185,5 @@ uninstall:
 			"$(FISH_COMPLETIONS)/$$program.fish" "$(MAN_PAGES)/$$program.1" "$(MAN_PAGES)/$$program"-*.1; done
 
 # Packages of the last commit, in target/deb, target/tar and so on. packaging/README.md says what each needs.
-deb tar dist rpm pgxn: | python3
+deb tar dist rpm pgxn oci: | python3
 	packaging/build $@

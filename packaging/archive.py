@@ -6,11 +6,11 @@ import time
 import zipfile
 
 
-def members(folder):
-    """Returns the files below a folder, sorted, and their names in the archive. These begin with the folder's name."""
+def members(folder, above):
+    """Returns the files below a folder, sorted, and their names in the archive: relative to the folder `above`."""
     # A link to a folder is a file.
     files = (file for file in sorted(folder.rglob("*")) if file.is_symlink() or not file.is_dir())
-    return [(file, str(file.relative_to(folder.parent))) for file in files]
+    return [(file, str(file.relative_to(above))) for file in files]
 
 
 def mode(file):
@@ -18,8 +18,8 @@ def mode(file):
     return 0o755 if file.stat().st_mode & 0o100 else 0o644
 
 
-def tar_gz(folder, archive, date):
-    """Writes a folder into a compressed archive. A symbolic link stays a link."""
+def tar_gz(folder, archive, date, in_folder=True):
+    """Writes a folder into a compressed archive. A symbolic link stays a link. Names begin with the folder's, if `in_folder`."""
 
     def entry(file, name):
         info = tarfile.TarInfo(name)
@@ -33,7 +33,7 @@ def tar_gz(folder, archive, date):
     # gzip would store the file's name and the time.
     with archive.open("wb") as out, gzip.GzipFile("", "wb", 9, out, mtime=date) as packed:
         with tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as tar:
-            for file, name in members(folder):
+            for file, name in members(folder, folder.parent if in_folder else folder):
                 info = entry(file, name)
                 if info.issym():
                     tar.addfile(info)
@@ -45,7 +45,7 @@ def tar_gz(folder, archive, date):
 def zipped(folder, archive, date):
     """Writes a folder into a zip file."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as out:
-        for file, name in members(folder):
+        for file, name in members(folder, folder.parent):
             info = zipfile.ZipInfo(name, time.gmtime(date)[:6])
             info.compress_type = zipfile.ZIP_DEFLATED
             # The system is Unix, so that the permissions count.

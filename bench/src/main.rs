@@ -2,7 +2,7 @@
 //!
 //! The machine's speed may change during a run. So each round measures all variants, and every figure is the median over
 //! the rounds. Ratios compare with the raw limit of the same run. An argument selects one benchmark:
-//! `read-cost`, `rate` or `now`. `tournament` measures nothing: it compares estimators on recorded and simulated runs.
+//! `read-cost`, `rate` or `now`. `backward SECONDS` searches readings that go back between CPUs. `tournament` measures nothing: it compares estimators on recorded and simulated runs.
 
 mod calls;
 mod limit;
@@ -16,6 +16,10 @@ fn main() {
     if selected.as_deref() == Some("tournament") {
         tournament::run();
         return calls::run();
+    }
+    if selected.as_deref() == Some("backward") {
+        let seconds = std::env::args().nth(2).and_then(|seconds| seconds.parse().ok()).unwrap_or(10);
+        return now::search_steps_back(std::time::Duration::from_secs(seconds));
     }
     let is_selected = |name: &str| selected.as_deref().is_none_or(|selected| selected == name);
     if is_selected("read-cost") {

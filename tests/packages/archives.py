@@ -1,4 +1,4 @@
-"""The archive of the static program, the RPM packages, and the crate timing-clock."""
+"""The archive of the static program, the RPM packages, and the crates."""
 
 import os
 import shutil
@@ -66,15 +66,39 @@ def rpm(quickly=False):
         yield from (f"left behind: {path}" for path in Path(folder).rglob("*") if "pg_timing" in path.name)
 
 
-def crate():
-    """cargo packs timing-clock from the archive of the source code, builds it from the package, and would publish it.
+# What pg_timing is made of, as crates.io gets it.
+CRATES = ("timing-clock", "read-loops", "pg_timing")
 
-    Nothing is uploaded.
+
+def crates(quickly=False):
+    """cargo packs the crates from the archive of the source code, and would publish them. Nothing is uploaded.
+
+    Without `quickly`, cargo also builds each crate from its package, and installs the program from the packages alone.
     """
     (archive,) = built("dist")
     env = os.environ | {"CARGO_TARGET_DIR": str(TARGET / "packages/crate")}
     with tempfile.TemporaryDirectory() as folder:
         output(["tar", "-xzf", archive, "-C", folder, "--strip-components=1"])
-        output(["cargo", "publish", "--dry-run", "--locked", "-p", "timing-clock"], cwd=folder, env=env)
-        files = output(["cargo", "package", "--list", "-p", "timing-clock"], cwd=folder).split()
-    yield from (f"no {name}" for name in ("LICENSE", "README.md", "Cargo.toml", "src/lib.rs") if name not in files)
+        names = [word for name in CRATES for word in ("-p", name)]
+        output(["cargo", "publish", "--dry-run", "--locked", *(["--no-verify"] if quickly else []), *names], cwd=folder, env=env)
+        for name in CRATES:
+            files = output(["cargo", "package", "--list", "-p", name], cwd=folder).split()
+            wanted = ("LICENSE", "Cargo.toml", "src/lib.rs", *(["README.md"] if name != "read-loops" else []))
+            yield from (f"no {file} in {name}" for file in wanted if file not in files)
+        if not quickly:
+            yield from installed(folder, env)
+
+
+def installed(folder, env):
+    """`cargo install` builds the program from the packages. Its man pages and completions come from the program."""
+    version = metadata.version()
+    packages = TARGET / "packages/crate/package"
+    for name in CRATES:
+        output(["tar", "-xzf", packages / f"{name}-{version}.crate", "-C", folder])
+    # crates.io does not have these crates yet.
+    others = [word for name in CRATES[:2] for word in ("--config", f'patch.crates-io.{name}.path="{folder}/{name}-{version}"')]
+    output(["cargo", "install", "--locked", "--path", f"{folder}/pg_timing-{version}", "--root", f"{folder}/root", *others], env=env)
+    program = f"{folder}/root/bin/pg_timing"
+    for kind, wanted in (("man", ".TH PG_TIMING-EXPLAIN"), ("bash", "complete -F"), ("zsh", "#compdef"), ("fish", "complete -c")):
+        if wanted not in output([program, "--generate", kind]):
+            yield f"--generate {kind} does not print {wanted}"

@@ -12,6 +12,7 @@ from servers.commands import output
 # Where the packages of each kind are.
 KINDS = {
     "dist": "dist/*.tar.gz", "pgxn": "pgxn/*.zip", "deb": "deb/*.deb", "tar": "tar/*.tar.gz", "rpm": "rpm/RPMS/*/*.rpm",
+    "oci": "oci/*.oci.tar",
 }  # fmt: skip
 WORK = TARGET / "packages/same"
 

@@ -2,7 +2,7 @@
 
 use pg_timing::command::arguments::{self, Command};
 use pg_timing::command::{
-    advise, check, clocksource, compare, explain, finish, monitor, pg_test_timing, read, report, test,
+    advise, check, clocksource, compare, explain, finish, generate, monitor, pg_test_timing, read, report, test,
 };
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Command::Advise(arguments) => advise::run(arguments),
         Command::Monitor(arguments) => monitor::run(&arguments),
         Command::Report(arguments) => report::run(arguments),
+        Command::Generate(words) => generate::run(&words),
     };
     ExitCode::from(finish(result))
 }

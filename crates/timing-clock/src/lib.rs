@@ -29,6 +29,7 @@
 //! # Contents
 //!
 //! * [`FastClock`]: the CPU's counter with its measured rate, for programs.
+//! * [`fast::Instant`]: the interface of `std::time::Instant` on the same counter, or on the system's clock.
 //! * [`Clock`]: the trait of all clocks. Its types are the CPU's counter ([`counter`]), the system's clocks ([`Posix`],
 //!   [`System`]), and the same clocks read by system calls ([`Syscall`]). A read is inlined: it is a few instructions.
 //! * [`measure_rate`] and [`RateMeter`]: measure a counter's rate and its uncertainty.
@@ -64,7 +65,8 @@ mod claim;
 mod clock;
 pub mod clocksource;
 pub mod counter;
-mod fast;
+pub mod fast;
+mod fast_clock;
 mod features;
 mod granularity;
 mod rate;
@@ -76,7 +78,7 @@ pub use claim::{Claim, ClaimSource, bogomips_claim, cpu_claims, firmware_claim};
 pub use clock::{Clock, Posix, REFERENCE_NAME, Reference, Syscall, System, SystemSyscall, ticks_between};
 pub use clocksource::ClockSources;
 pub use counter::{Counter, Refused};
-pub use fast::{FastClock, Moment, Refreshed};
+pub use fast_clock::{FastClock, Moment, Refreshed};
 pub use features::{Architecture, Features};
 pub use granularity::{Granularity, granularity};
 pub use rate::{Bracket, Rate, RateError, RateMeter, measure_rate};

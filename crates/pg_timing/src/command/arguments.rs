@@ -30,6 +30,9 @@ struct Arguments {
     command: Option<Command>,
     #[command(flatten)]
     check: CheckArguments,
+    /// Print the man pages (man) or completions (bash, zsh, fish) of PROGRAM: pg_timing or pg_test_timing
+    #[arg(long, value_name = "KIND [PROGRAM]", num_args = 1..=2, exclusive = true)]
+    generate: Option<Vec<String>>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -52,6 +55,9 @@ pub enum Command {
     Monitor(MonitorArguments),
     /// Write a web page about this host, or about the hosts and plans in JSON reports
     Report(ReportArguments),
+    /// `--generate`
+    #[command(skip)]
+    Generate(Vec<String>),
 }
 
 /// These commands judge clocks or settings, so each can serve as a monitoring plugin.
@@ -91,6 +97,7 @@ pub fn definition() -> clap::Command {
 /// Parses the command line. After `--help`, `--version` or a usage error, prints the text and returns the exit status.
 pub fn parse(arguments: Vec<OsString>) -> Result<Command, u8> {
     let error = match Arguments::try_parse_from(&arguments) {
+        Ok(Arguments { generate: Some(words), .. }) => return Ok(Command::Generate(words)),
         Ok(Arguments { command, check, .. }) => return Ok(command.unwrap_or(Command::Check(check))),
         Err(error) => error,
     };

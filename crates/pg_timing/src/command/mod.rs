@@ -7,6 +7,7 @@ pub mod clocksource;
 pub mod compare;
 mod connection;
 pub mod explain;
+pub mod generate;
 pub mod monitor;
 pub mod pg_test_timing;
 pub mod read;
