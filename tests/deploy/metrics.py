@@ -102,11 +102,15 @@ def check_alerts(rules, readme):
     """Each alert has a severity, says which command shows the cause, and is in the README."""
     for alert in [rule for rule in rules_by_text(rules) if rule.startswith("alert:")]:
         name = alert.split()[1]
-        parts = re.search(r"severity: \S+.*\n +annotations:\n +summary: .*?\n +description: .*Run on", alert, re.S)
+        parts = re.search(r"severity: \S+.*\n +annotations:\n(?: +runbook_url: .*\n)? +summary: .*?\n +description: .*Run on", alert, re.S)
         if not parts:
             yield f"{name} has no severity, summary, description or command"
         if f"`{name}`" not in readme:
             yield f"deploy/README.md does not name {name}"
+    for page, heading in re.findall(r'runbook_url: "https://example.com/pg_timing/(\w+).html#?(.*)"', rules):
+        headings = re.findall(r"^## (\S+)$", (ROOT / f"docs/{page}.md").read_text(), re.M)
+        if heading not in ("", "{{ $labels.id }}", *headings):
+            yield f"docs/{page}.md has no {heading}"
     for name in set(re.findall(r"`(PgTiming\w+)`", readme)) - set(re.findall(r"- alert: (\S+)", rules)):
         yield f"deploy/README.md names {name}, which does not exist"
 

@@ -1,4 +1,4 @@
-"""The Ansible role installs, changes nothing the second time, and removes everything."""
+"""The role of the Ansible collection installs, changes nothing the second time, and removes everything."""
 
 import json
 import os
@@ -9,13 +9,14 @@ from pathlib import Path
 from servers.commands import Failed, output
 from tools import DEPLOY, WORK, python_program
 
-ROLES = DEPLOY / "ansible/roles"
+COLLECTION = DEPLOY / "ansible"
+EXAMPLE = COLLECTION / "example"
 PLAYBOOK = """
 - hosts: localhost
   connection: local
   gather_facts: false
   roles:
-    - role: pg_timing
+    - role: pg_timing.clocks.pg_timing
 """
 
 
@@ -27,6 +28,19 @@ class Host:
         self.root = self.folder / "root"
         for name in ("bin", "units", "default", "textfile"):
             (self.root / name).mkdir(parents=True)
+        # As a user installs it: nothing of this repository but the archive.
+        self.environment = {
+            "ANSIBLE_COLLECTIONS_PATH": self.folder / "collections",
+            "ANSIBLE_HOME": self.folder / "home",
+            "ANSIBLE_NOCOLOR": "1",
+            # fewer processes per task
+            "ANSIBLE_PIPELINING": "1",
+        }
+        galaxy = [python_program("ansible-galaxy"), "collection"]
+        output([*galaxy, "build", COLLECTION, "--output-path", self.folder], env=os.environ | self.environment)
+        (archive,) = self.folder.glob("*.tar.gz")
+        output([*galaxy, "install", "--offline", archive, "-p", self.folder / "collections"], env=os.environ | self.environment)
+        self.archive = archive.name
         self.playbook = self.folder / "playbook.yml"
         self.playbook.write_text(PLAYBOOK)
         binary = self.folder / "pg_timing"
@@ -48,15 +62,14 @@ class Host:
         """Runs the role, and returns the number of changes."""
         extra = json.dumps(self.variables | variables)
         command = [python_program("ansible-playbook"), "-i", "localhost,", self.playbook, "-e", extra, *options]
-        environment = {
-            "ANSIBLE_ROLES_PATH": ROLES,
-            "ANSIBLE_HOME": self.folder / "home",
-            "ANSIBLE_NOCOLOR": "1",
-            # fewer processes per task
-            "ANSIBLE_PIPELINING": "1",
-        }
-        printed = output(command, env=os.environ | environment)
+        printed = output(command, env=os.environ | self.environment)
         return int(re.search(r"changed=(\d+)", printed)[1])
+
+    def example(self):
+        """Returns what Ansible prints for the example's hosts, with this folder in place of each."""
+        extra = json.dumps(self.variables | {"ansible_connection": "local", "ansible_become": False})
+        command = [python_program("ansible-playbook"), "-i", EXAMPLE / "inventory.yml", EXAMPLE / "site.yml", "--check", "-e", extra]
+        return output(command, env=os.environ | self.environment)
 
     def files(self):
         return sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file())
@@ -70,15 +83,33 @@ TEXTFILE = [
     "units/pg_timing-textfile.service",
     "units/pg_timing-textfile.timer",
 ]
-EVERYTHING_ALLOWED = {"pg_timing_allow": ["10.0.0.0/8"], "pg_timing_kernel_log": True}
+EVERYTHING_ALLOWED = {"pg_timing_listen": "0.0.0.0:9864", "pg_timing_allow": ["10.0.0.0/8"], "pg_timing_kernel_log": True}
 TEXTFILE_MODE = {"pg_timing_mode": "textfile", "pg_timing_textfile_user": "prometheus"}
 # Both modes, and all tasks of each. A run takes seconds, so no other runs are repeated.
 REPEATED = (EVERYTHING_ALLOWED, TEXTFILE_MODE)
 
 
+CONTRADICTIONS = (
+    ("pg_timing_allow is empty", {"pg_timing_listen": "0.0.0.0:9864"}),
+    ("could not connect", {"pg_timing_allow": ["10.0.0.0/8"]}),
+    ("nothing listens", TEXTFILE_MODE | {"pg_timing_allow": ["10.0.0.0/8"]}),
+    ("nothing listens", TEXTFILE_MODE | {"pg_timing_listen": "0.0.0.0:9864"}),
+    ("needs the mode exporter", TEXTFILE_MODE | {"pg_timing_kernel_log": True}),
+    ("must not contain --listen", {"pg_timing_options": "--interval 5 --listen :1"}),
+)  # fmt: skip
+
+
+def version():
+    return re.search(r'^version = "(.*)"$', (DEPLOY.parent / "Cargo.toml").read_text(), re.M)[1]
+
+
 def check():
     with tempfile.TemporaryDirectory(dir=WORK) as folder:
         host = Host(folder)
+        if host.archive != f"pg_timing-clocks-{version()}.tar.gz":
+            yield f"the version of the collection is not that of the workspace: {host.archive}"
+        played = host.example()
+        yield from (f"the example does not play {name}" for name in ("db01", "db02", "db03", "db04") if f"{name}.example.com" not in played)
         if host.play("--check") == 0 or host.files():
             yield "--check does not show the changes, or makes them"
         for what, variables, expected in (
@@ -104,8 +135,8 @@ def check():
         if changes := host.play(pg_timing_state="absent"):
             yield f"absent: {changes} changes in the second run"
         yield from refused(host, "pg_timing_mode must be exporter or textfile", pg_timing_mode="export")
-        # The unit would refuse all connections.
-        yield from refused(host, "pg_timing_allow is empty", pg_timing_listen="0.0.0.0:9864")
+        for why, variables in CONTRADICTIONS:
+            yield from refused(host, why, **variables)
         for address in ("[::1]:9864", "9864", "localhost:9864"):
             host.play("--check", pg_timing_listen=address)
 

@@ -30,8 +30,8 @@ struct Arguments {
     command: Option<Command>,
     #[command(flatten)]
     check: CheckArguments,
-    /// Print the man pages (man) or completions (bash, zsh, fish) of PROGRAM: pg_timing or pg_test_timing
-    #[arg(long, value_name = "KIND [PROGRAM]", num_args = 1..=2, exclusive = true)]
+    /// Print the man pages (man) or completions (bash, zsh, fish); "man pg_test_timing" prints that program's
+    #[arg(long, value_name = "KIND", num_args = 1..=2, exclusive = true)]
     generate: Option<Vec<String>>,
 }
 
