@@ -37,7 +37,9 @@ LIBRARY = re.compile(r"^\t(?:\S+ => )?(/\S+) \(0x", re.MULTILINE)
 
 
 def printed(*command):
-    return subprocess.run([str(word) for word in command], check=True, stdout=subprocess.PIPE, text=True).stdout
+    """Returns what a program printed. The loader's variables of this user must not add libraries to an image."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
+    return subprocess.run([str(word) for word in command], check=True, stdout=subprocess.PIPE, text=True, env=env).stdout
 
 
 def libraries(*files):
@@ -66,7 +68,9 @@ def licenses(paths):
     names = [name for path in paths for name in (path, str(Path(path).resolve()), path.removeprefix("/usr"))]
     owners = subprocess.run(["dpkg-query", "-S", *names], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
     packages = sorted({line.split(":")[0] for line in owners.splitlines()})
-    return [str(file) for package in packages if (file := Path(f"/usr/share/doc/{package}/copyright")).exists()]
+    # They refer to the texts of common licenses.
+    common = [str(file) for file in sorted(Path("/usr/share/common-licenses").iterdir())]
+    return common + [str(file) for package in packages if (file := Path(f"/usr/share/doc/{package}/copyright")).exists()]
 
 
 def command(source, env):
@@ -125,7 +129,7 @@ def image(root, name, config):
         return json.dumps(value, sort_keys=True).encode()
 
     packed = FOLDER / "layer.tar.gz"
-    archive.tar_gz(root, packed, commit.date(), in_folder=False)
+    archive.tar_gz(root, packed, commit.date(), is_layer=True)
     layer = blob(packed.read_bytes(), "layer.v1.tar+gzip")
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(commit.date()))
     unpacked = hashlib.sha256(gzip.decompress(packed.read_bytes())).hexdigest()
@@ -159,7 +163,7 @@ def server():
     """Returns the pg_config of the server and its version, or two empty texts. PG_CONFIG selects another server."""
     chosen = os.environ.get("PG_CONFIG")
     pg_config = chosen or f"/usr/lib/postgresql/{OLDEST_SERVER}/bin/pg_config"
-    major = re.search(r"PostgreSQL (\d+)", printed(pg_config, "--version"))[1] if Path(pg_config).exists() else "0"
+    major = re.search(r"PostgreSQL (\d+)", printed(pg_config, "--version"))[1] if shutil.which(pg_config) else "0"
     if int(major) >= OLDEST_SERVER:
         return pg_config, major
     what = f"{pg_config} is not that of PostgreSQL {OLDEST_SERVER} or newer"

@@ -31,7 +31,7 @@ def on_each(majors, tests, allow_missing_modules=False, get=install):
     """
     Runs each (name, function of an installation) on these servers, or on all servers that can be installed.
 
-    One server runs at a time, because the tests measure the host's clock. Returns the exit status: 0 if all tests passed,
+    One server runs at a time. Returns the exit status: 0 if all tests passed,
     SKIPPED if there is no network to install a server, 1 if a test failed or a named version is missing.
     """
 

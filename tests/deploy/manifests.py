@@ -47,6 +47,8 @@ def check_kustomize():
                 yield f"{name}: kustomize does not replace the image"
             if text == plain and name != "base":
                 yield f"{name} changes nothing"
+            if ("kubernetes.io/arch: amd64" in text) == (name == "arm64"):
+                yield f"{name} is for the wrong architectures"
 
 
 def combine(folder, kustomization):

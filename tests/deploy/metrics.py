@@ -107,8 +107,10 @@ def check_alerts(rules, readme):
             yield f"{name} has no severity, summary, description or command"
         if f"`{name}`" not in readme:
             yield f"deploy/README.md does not name {name}"
+        if "pg_timing_finding{" in alert and "runbook_url" not in alert:
+            yield f"{name} has no link to the page of the finding"
     for page, heading in re.findall(r'runbook_url: "https://example.com/pg_timing/(\w+).html#?(.*)"', rules):
-        headings = re.findall(r"^## (\S+)$", (ROOT / f"docs/{page}.md").read_text(), re.M)
+        headings = re.findall(r"^## `?([\w-]+)`?$", (ROOT / f"docs/{page}.md").read_text(), re.M)
         if heading not in ("", "{{ $labels.id }}", *headings):
             yield f"docs/{page}.md has no {heading}"
     for name in set(re.findall(r"`(PgTiming\w+)`", readme)) - set(re.findall(r"- alert: (\S+)", rules)):

@@ -67,7 +67,9 @@ class Host:
 
     def example(self):
         """Returns what Ansible prints for the example's hosts, with this folder in place of each."""
-        extra = json.dumps(self.variables | {"ansible_connection": "local", "ansible_become": False})
+        # This host may not have the example's user.
+        here = {"ansible_connection": "local", "ansible_become": False, "pg_timing_textfile_user": "nobody"}
+        extra = json.dumps(self.variables | here)
         command = [python_program("ansible-playbook"), "-i", EXAMPLE / "inventory.yml", EXAMPLE / "site.yml", "--check", "-e", extra]
         return output(command, env=os.environ | self.environment)
 
@@ -84,7 +86,7 @@ TEXTFILE = [
     "units/pg_timing-textfile.timer",
 ]
 EVERYTHING_ALLOWED = {"pg_timing_listen": "0.0.0.0:9864", "pg_timing_allow": ["10.0.0.0/8"], "pg_timing_kernel_log": True}
-TEXTFILE_MODE = {"pg_timing_mode": "textfile", "pg_timing_textfile_user": "prometheus"}
+TEXTFILE_MODE = {"pg_timing_mode": "textfile", "pg_timing_textfile_user": "nobody"}
 # Both modes, and all tasks of each. A run takes seconds, so no other runs are repeated.
 REPEATED = (EVERYTHING_ALLOWED, TEXTFILE_MODE)
 
@@ -126,13 +128,17 @@ def check():
                 yield f"{what}: {changes} changes in the second run"
         unit = (host.root / "units/pg_timing-textfile.service").read_text()
         start = f"ExecStart={host.root}/bin/pg_timing monitor --samples 1"
-        for line in (f"ReadWritePaths=-{host.root}/textfile", start, "User=prometheus\n"):
+        for line in (f"ReadWritePaths=-{host.root}/textfile", start, "User=nobody\n"):
             if line not in unit:
                 yield f"the unit does not have the line {line}"
-        (host.root / "textfile/pg_timing.prom").touch()
-        if host.play(pg_timing_state="absent") == 0 or host.files():
-            yield f"absent leaves {host.files()}"
-        if changes := host.play(pg_timing_state="absent"):
+        textfile = host.root / "textfile"
+        if textfile.owner() != "nobody":
+            yield f"the directory belongs to {textfile.owner()}"
+        (textfile / "pg_timing.prom").touch()
+        absent = TEXTFILE_MODE | {"pg_timing_state": "absent"}
+        if host.play(**absent) == 0 or host.files() or textfile.owner() != "root":
+            yield f"absent leaves {host.files()}, and the directory of {textfile.owner()}"
+        if changes := host.play(**absent):
             yield f"absent: {changes} changes in the second run"
         yield from refused(host, "pg_timing_mode must be exporter or textfile", pg_timing_mode="export")
         for why, variables in CONTRADICTIONS:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,10 @@ SLEEP = "SELECT pg_sleep(60)"
 COUNT = "SELECT count(*) FROM generate_series(1, 100000)"
 # pg_timing waits 10 s for a server to stop. A busy machine needs more time.
 CLEANUP_SECONDS = 30
+
+
+# The tests of hostile databases have their temporary servers in /var/tmp.
+OURS = re.compile(r"(?<!/var)/tmp/\S*pg_timing\.\w+/data|explain --ephemeral --time 2")
 
 
 def environment():
@@ -33,14 +38,14 @@ def shared_memory():
 
 
 def processes():
-    """Returns the command lines of temporary servers, by process id."""
+    """Returns the command lines of pg_timing and of its temporary servers, by process id. Other tests run at the same time."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             found[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ").strip()
         except OSError:
             pass
-    return {pid: line for pid, line in found.items() if "pg_timing." in line or "explain --ephemeral" in line}
+    return {pid: line for pid, line in found.items() if OURS.search(line)}
 
 
 def folders(base="/tmp"):
@@ -131,13 +136,21 @@ def interrupted(path, env):
         yield from (f"{what}: {left}" for left in leftovers.complaints())
 
 
+def environment_of(pid):
+    """Returns the environment of a process, which is empty if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
+
+
 def keeps_secrets(path, env):
     """The server's user, who is another one if this is root, gets neither the environment nor the terminal."""
     leftovers = Leftovers()
     program = start(path, env | {"SECRET_OF_ROOT": "geheim", "PGPASSWORD": "geheim"})
     postmaster = wait_for_statement(program, leftovers)
     for pid, line in processes().items():
-        if pid != program.pid and b"geheim" in Path(f"/proc/{pid}/environ").read_bytes():
+        if pid != program.pid and b"geheim" in environment_of(pid):
             yield f"{line} has the environment"
     if os.getsid(postmaster) == os.getsid(program.pid):
         yield "the server has the terminal of the program"

@@ -81,6 +81,7 @@ def crates(quickly=False):
         output(["tar", "-xzf", archive, "-C", folder, "--strip-components=1"])
         names = [word for name in CRATES for word in ("-p", name)]
         output(["cargo", "publish", "--dry-run", "--locked", *(["--no-verify"] if quickly else []), *names], cwd=folder, env=env)
+        output(["cargo", "package", "--no-verify", "--locked", *names], cwd=folder, env=env)
         for name in CRATES:
             files = output(["cargo", "package", "--list", "-p", name], cwd=folder).split()
             wanted = ("LICENSE", "Cargo.toml", "src/lib.rs", *(["README.md"] if name != "read-loops" else []))

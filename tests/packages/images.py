@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -42,9 +43,10 @@ def unpack(archive, folder):
 
 def tried(quickly=False):
     """Builds both images. The command measures and connects to a server on the loopback address, which loads the extension."""
-    port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         command, extension = build(install(MAJOR).pg_config, quickly)
+        for archive in (command, extension):
+            yield from missing_folders(archive)
         files, config = unpack(command, folder)
         if config != "65534:65534 [/usr/bin/pg_timing]":
             yield f"the configuration is {config}"
@@ -52,6 +54,7 @@ def tried(quickly=False):
             yield f"the image has {shells}"
         image, _ = unpack(extension, folder)
         yield from wrong_layout(image)
+        port = free_port()
         # The server's own folder of extensions may have another build of the extension.
         settings = {
             "listen_addresses": "127.0.0.1", "port": port, "extension_control_path": "$inside/share:$system",
@@ -65,6 +68,16 @@ def tried(quickly=False):
         with server:
             yield from answers(files, server)
             yield from loads(server.psql, place)
+
+
+def missing_folders(archive):
+    """Some container engines shut other users out of a folder that is not in the layer."""
+    with tarfile.open(archive) as image:
+        packed = max(image.getmembers(), key=lambda member: member.size)
+        with tarfile.open(fileobj=image.extractfile(packed)) as layer:
+            names = set(layer.getnames())
+    missing = {str(folder) for name in names for folder in Path(name).parents} - names - {"."}
+    yield from (f"{archive.name} has no entry of the folder {folder}" for folder in sorted(missing))
 
 
 def answers(files, server):

@@ -86,6 +86,9 @@ pub enum RateError {
     /// The measured rate is not between 1 Hz and 2^53 Hz, so it cannot be used for conversions.
     #[error("the counter's rate is out of range")]
     OutOfRange,
+    /// The uncertainty of the measured rate is above 500 ppm, because the reference is coarse.
+    #[error("the counter's rate is uncertain by more than 500 ppm")]
+    Uncertain,
 }
 
 /// A running measurement of a counter's rate. The uncertainty decreases with its duration.

@@ -47,13 +47,8 @@ fn wrong_links(page: &Page) -> Vec<String> {
 
 #[test]
 fn links_point_to_something() {
-    let others = [
-        "CONTRIBUTING.md",
-        "CHANGELOG.md",
-        "extension/README.md",
-        "deploy/README.md",
-        "deploy/ansible/README.md",
-    ];
+    let others =
+        ["CONTRIBUTING.md", "CHANGELOG.md", "extension/README.md", "deploy/README.md", "deploy/ansible/README.md"];
     let others = others.map(|name| repository().join(name));
     let others = others.map(|path| Page { text: std::fs::read_to_string(&path).unwrap(), path });
     let wrong: Vec<String> = pages().iter().chain(&others).flat_map(wrong_links).collect();
