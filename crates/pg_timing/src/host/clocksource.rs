@@ -4,7 +4,7 @@
 //! switch a directory instead. [`Restore`] restores the old clock source, even after an error. A guardian
 //! process restores it if this program is killed or stopped, or ends with a panic, which runs no destructors in a release build.
 
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::guardian::GuardianProcess;
 use crate::host::facts::{CURRENT_CLOCKSOURCE, Host};
 use crate::host::measure::Budget;
@@ -132,20 +132,14 @@ fn unknown_clocksource(why: &str) -> Error {
 pub fn check_request(setting: &dyn Setting, name: &str, force: bool) -> Result<(), Error> {
     let Clocksource { available, .. } = setting.read();
     let available = available.get().map_err(unknown_clocksource)?;
-    if !available.iter().any(|available| available == name) {
-        let mut hint = format!("available: {}", available.join(" "));
-        if name == "tsc" {
-            hint += "; if the kernel marked the TSC unstable, only a restart makes it available again";
-        }
-        let what = format!("the kernel does not offer a clock source \"{}\"", name.escape_debug());
-        return Err(Error::new(what, hint));
-    }
-    match traits_of(name) {
-        Some(traits) if traits.can_stall() && !force => {
-            Err(Error::new(format!("{name} can stall a large host: it is {}", traits.what), hint_to_force(name)))
-        }
-        _ => Ok(()),
-    }
+    let what = format!("the kernel does not offer a clock source \"{}\"", name.escape_debug());
+    let unstable = "; if the kernel marked the TSC unstable, only a restart makes it available again";
+    let hint = format!("available: {}{}", available.join(" "), if name == "tsc" { unstable } else { "" });
+    require(available.iter().any(|available| available == name), what, hint)?;
+    let stalls = traits_of(name).filter(|traits| traits.can_stall() && !force);
+    stalls.map_or(Ok(()), |traits| {
+        Err(Error::new(format!("{name} can stall a large host: it is {}", traits.what), hint_to_force(name)))
+    })
 }
 
 /// Returns a hint for a clock source that is refused.

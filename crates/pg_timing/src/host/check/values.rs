@@ -77,10 +77,8 @@ fn coarse_step(report: &Report) -> Result<(Severity, String), String> {
             return critical(format!("the kernel's clock source is {name}, {}", coarse.what));
         }
         let why = clock.map(|clock| clock.granularity_unavailable.as_deref().unwrap_or("it was not measured"));
-        return Err(format!(
-            "the step of PostgreSQL's clock is unknown: {}",
-            why.unwrap_or("the clock was not measured")
-        ));
+        let why = why.unwrap_or("the clock was not measured");
+        return Err(format!("the step of PostgreSQL's clock is unknown: {why}"));
     };
     let steps = match low {
         low if low == high => duration(low),
@@ -165,14 +163,12 @@ fn certain(skew: &Skew) -> f64 {
 
 /// Returns the difference of two CPUs if it is certain: `system: CPU 8 is 1115 to 1343 ns ahead of CPU 0`.
 pub fn differs(skew: &Skew) -> Option<String> {
-    if !skew.moving && certain(skew) == 0.0 {
-        return None;
-    }
     let Skew { clock, a, b, low_ns, high_ns, .. } = skew;
     Some(match skew.moving {
         true => format!(
             "{clock}: within milliseconds the offset of CPU {b} from CPU {a} varied from {low_ns:.0} to {high_ns:.0} ns"
         ),
+        false if certain(skew) == 0.0 => return None,
         false if *high_ns < 0.0 => format!("{clock}: CPU {b} is {:.0} to {:.0} ns behind CPU {a}", -high_ns, -low_ns),
         false => format!("{clock}: CPU {b} is {low_ns:.0} to {high_ns:.0} ns ahead of CPU {a}"),
     })
