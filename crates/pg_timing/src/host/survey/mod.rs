@@ -187,8 +187,7 @@ pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut C
     let hypervisor = named.flatten().find_map(|name| HYPERVISORS.iter().find(|(start, _)| name.starts_with(start)));
     fill(&mut facts.virtualization, hypervisor.map(|(_, name)| name.to_string()));
     fill(&mut clocksource.current, last_clocksource(log));
-    let quality =
-        |Message { fields, .. }: &Message| Some((fields.number("quality")?, fields.text("name")?.to_string()));
+    let quality = |Message { fields, .. }: &Message| Some((fields.number("quality")?, fields.text("name")?.into()));
     let timecounters: Vec<(i64, String)> = log.of(Kind::Timecounter).filter_map(quality).collect();
     if !timecounters.is_empty() && facts.kernel.known().is_none_or(|kernel| kernel.starts_with("FreeBSD")) {
         fill(&mut facts.kernel, Some("FreeBSD".into()));
