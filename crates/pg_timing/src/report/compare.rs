@@ -9,10 +9,7 @@ mod proptests;
 #[cfg(test)]
 mod tests;
 
-use super::{
-    COUNTER, ClockReport, Drift, Finding, GOOD_READ_NS, Origin, QUARTZ_PPM, Report, SETTABLE_CLOCK, SYSTEM, Severity,
-    VISIBLE_NS, finding_id,
-};
+use super::*;
 use crate::human::duration;
 use crate::statistics::two_deviations;
 use serde::Serialize;
@@ -542,9 +539,8 @@ fn find<'a>(report: &'a Report, clock: &str) -> Option<&'a ClockReport> {
 fn read_cost(clock: &ClockReport, has_undisturbed: bool) -> Option<Measure> {
     let median = clock.read_ns?;
     let spread = two_deviations(clock.read_spread_ns.unwrap_or(0.0));
-    let undisturbed =
-        clock.undisturbed_ns.filter(|_| has_undisturbed).map(|ns| Measure::new(ns, UNDISTURBED_SHARE, READ_NS));
-    Some(undisturbed.unwrap_or(Measure::new(median, MEDIAN_SHARE, READ_NS + spread)))
+    let low = clock.undisturbed_ns.filter(|_| has_undisturbed).map(|ns| Measure::new(ns, UNDISTURBED_SHARE, READ_NS));
+    Some(low.unwrap_or(Measure::new(median, MEDIAN_SHARE, READ_NS + spread)))
 }
 
 /// The cost of pg_test_timing's loop is that without heavy interruptions.

@@ -245,9 +245,8 @@ fn clock_sources(text: &str) -> Vec<Stated<'_>> {
 /// Returns the words, if all can be names of clock sources, and one of them is known.
 fn names(text: &str) -> Option<Vec<&str>> {
     let names: Vec<&str> = text.split_whitespace().collect();
-    (names.iter().all(|name| is_name(name) && !name.contains('.'))
-        && names.iter().any(|name| traits_of(name).is_some()))
-    .then_some(names)
+    let is_list = names.iter().all(|name| is_name(name) && !name.contains('.'));
+    (is_list && names.iter().any(|name| traits_of(name).is_some())).then_some(names)
 }
 
 #[cfg(test)]
