@@ -255,9 +255,8 @@ fn claims(tsc: &TscReport, measured: f64) -> Vec<Claimed> {
     };
     // In the output of pg_test_timing the rate in use is the claim, and the calibration is the measured rate. The sign of the
     // error is PostgreSQL's own, which is also that of the error of the times.
-    let in_use = tsc.calibrated_khz.map(|calibrated| {
-        claimed("PostgreSQL 19's frequency in use", measured, calibrated - measured, 10.0 * VISIBLE_PPM, true)
-    });
+    let name = "PostgreSQL 19's frequency in use";
+    let in_use = tsc.calibrated_khz.map(|khz| claimed(name, measured, khz - measured, 10.0 * VISIBLE_PPM, true));
     let others = tsc.claims.iter().map(|claim| {
         let (khz, noise_ppm) = (claim.frequency_khz, VISIBLE_PPM.max(claim.rounding_ppm));
         claimed(&claim.source, khz, khz - measured, noise_ppm, tsc.postgres19_frequency_khz == Some(khz))

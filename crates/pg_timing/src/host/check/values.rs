@@ -118,6 +118,7 @@ pub fn cpu_skew(report: &Report) -> Judged {
     };
     let clock = if worst.clock == SYSTEM { "PostgreSQL's clock" } else { "the counter" };
     let (a, b, ns) = (worst.a, worst.b, certain(worst).floor());
+    let fix = "switch the machine off and on again: the firmware sets the counters at power-on, and a restart may not";
     let summary = match (severity, worst.moving) {
         (Severity::Ok, _) => "the CPUs' counters differ, but neither the kernel nor PostgreSQL uses the counter".into(),
         (_, true) => format!("the offset of {clock} between CPUs {a} and {b} changes"),
@@ -126,9 +127,7 @@ pub fn cpu_skew(report: &Report) -> Judged {
     Ok(with_severity(severity, summary)
         .evidence_lines(bad.iter().filter_map(|skew| differs(skew)))
         .why("a process that moves from one CPU to another sees the time jump by that much, forward or back")
-        .fix(Fix::new(
-            "switch the machine off and on again: the firmware sets the counters at power-on, and a restart may not",
-        )))
+        .fix(Fix::new(fix)))
 }
 
 /// Returns the finding if no two CPUs differ for certain.

@@ -153,10 +153,13 @@ pub fn files(host: &Host, log: &KernelLog, report: &Report) -> Vec<(String, Stri
     let is_azure = host.read_line(ASSET_TAG) == Fact::Known(AZURE_TAG.into());
     let is_firecracker = report.host.platform == Fact::Known("Firecracker".into());
     let cpuid = host.features().known().map(|features| json(&captured_cpuid(features)));
+    // Without the rest of the report, which can identify the host.
+    let Report { measured_seconds, clocks, tsc, cpus, activity, drift, .. } = report.clone();
+    let figures = Report { measured_seconds, clocks, tsc, cpus, activity, drift, ..Report::default() };
     let copied = COPIED.split(' ').chain([CURRENT_CLOCKSOURCE, AVAILABLE_CLOCKSOURCE]);
     let copied = copied.map(|path| (path.to_string(), host.read(path).known().cloned()));
     let others = [
-        ("/proc/cpuinfo".into(), host.cpuinfo().known().map(|text| first_cpu(text))),
+        ("/proc/cpuinfo".into(), host.read("/proc/cpuinfo").known().map(|text| first_cpu(text))),
         ("/proc/cmdline".into(), host.boot_parameters().known().map(|parameters| parameters.join(" ") + "\n")),
         // Some files can identify the machine. Of these, only the part that is equal on all machines is written.
         (ASSET_TAG.into(), is_azure.then(|| format!("{AZURE_TAG}\n"))),
@@ -165,15 +168,9 @@ pub fn files(host: &Host, log: &KernelLog, report: &Report) -> Vec<(String, Stri
         ("/var/log/dmesg".into(), log.map(|lines| lines.join("\n") + "\n")),
         (json_path("cpuid"), cpuid),
         (json_path("ntp"), report.host.ntp.known().map(json)),
-        (json_path("measured"), Some(json(&figures(report)))),
+        (json_path("measured"), Some(json(&figures))),
     ];
     copied.chain(others).filter_map(|(path, text)| Some((path, text?))).collect()
-}
-
-/// Returns the measured figures, without the rest of the report, which can identify the host.
-fn figures(report: &Report) -> Report {
-    let Report { measured_seconds, clocks, tsc, cpus, activity, drift, .. } = report.clone();
-    Report { measured_seconds, clocks, tsc, cpus, activity, drift, ..Report::default() }
 }
 
 /// Returns the first CPU's block of /proc/cpuinfo, with the copied fields.

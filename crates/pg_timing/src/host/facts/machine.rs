@@ -36,7 +36,7 @@ impl Host {
     /// Returns the value of the first of these fields of /proc/cpuinfo.
     fn cpuinfo_field(&self, names: &[&str]) -> Fact<String> {
         let value = |text: String| names.iter().find_map(|name| field(&text, name)).map(String::from);
-        self.cpuinfo().and_then(|text| Fact::of(value(text), format!("/proc/cpuinfo has no {}", names[0])))
+        self.read("/proc/cpuinfo").and_then(|text| Fact::of(value(text), format!("/proc/cpuinfo has no {}", names[0])))
     }
 
     /// Returns the architecture. For a captured tree it follows from the fields of /proc/cpuinfo.
@@ -44,16 +44,11 @@ impl Host {
         if self.is_live() {
             return Fact::Known(std::env::consts::ARCH.into());
         }
-        self.cpuinfo().and_then(|text| {
+        self.read("/proc/cpuinfo").and_then(|text| {
             let is_arm = field(&text, "CPU implementer").map(|_| "aarch64".into());
             let name = field(&text, "vendor_id").map(|_| "x86_64".into()).or(is_arm);
             Fact::of(name, "/proc/cpuinfo has neither vendor_id nor CPU implementer")
         })
-    }
-
-    /// Returns the kernel's description of the CPUs.
-    pub fn cpuinfo(&self) -> Fact<String> {
-        self.read("/proc/cpuinfo")
     }
 
     /// Returns the number of suspends since boot.
@@ -103,10 +98,8 @@ impl Host {
 
     /// Returns the CPUs that this process may use. A captured tree does not contain them.
     pub fn allowed_cpus(&self) -> Fact<Vec<usize>> {
-        match self.is_live() {
-            true => measure::allowed().map_err(|e| reason(&e)).into(),
-            false => Fact::unavailable("a captured tree does not contain it"),
-        }
+        let why = "a captured tree does not contain it";
+        if self.is_live() { measure::allowed().map_err(|e| reason(&e)).into() } else { Fact::unavailable(why) }
     }
 
     /// Returns the CPUs that are online.

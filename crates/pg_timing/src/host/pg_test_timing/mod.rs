@@ -107,9 +107,7 @@ pub fn run(options: &Options, stop: &AtomicBool, out: Print) -> anyhow::Result<E
             break;
         }
     }
-    if let Some(counters) = &counters {
-        tsc.calibrate(counters);
-    }
+    counters.iter().for_each(|counters| tsc.calibrate(counters));
     if format == Format::Nineteen && ended.is_none() {
         out(&tsc.text())?;
     }

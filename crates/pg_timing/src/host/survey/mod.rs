@@ -115,13 +115,11 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
 pub fn of_other_host(host: &Host, log: &KernelLog) -> Option<Report> {
     let entries = log.entries.known().filter(|_| log.named && host.is_live())?;
     let why = other_host(entries, host, &host.facts(), &host.clocksource())?;
-    let mut report = captured(&Host::captured(NOWHERE.into()), log);
+    // A tree without files: no file can be below a device.
+    let mut report = captured(&Host::captured("/dev/null/none".into()), log);
     report.kernel = report.kernel.map(|kernel| KernelReport { other_host: Some(why), ..kernel });
     Some(report)
 }
-
-/// A tree without files: no file can be below a device.
-const NOWHERE: &str = "/dev/null/none";
 
 /// Returns a report with the facts of the host and without figures.
 pub(in crate::host) fn facts(host: &Host, log: &KernelLog, origin: Origin) -> Report {
