@@ -46,10 +46,8 @@ impl Pinned {
         let rc = unsafe {
             libc::syscall(libc::SYS_getcpu, &mut cpu, std::ptr::null_mut::<u8>(), std::ptr::null_mut::<u8>())
         };
-        match rc == 0 && cpu as usize == self.cpu {
-            true => Ok(result),
-            false => Err(io::Error::other("the CPU went offline during the measurement")),
-        }
+        let is_pinned = rc == 0 && cpu as usize == self.cpu;
+        is_pinned.then_some(result).ok_or_else(|| io::Error::other("the CPU went offline during the measurement"))
     }
 }
 

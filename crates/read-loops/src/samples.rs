@@ -38,10 +38,8 @@ impl Histogram {
 
     #[cold]
     fn add_long(&mut self, ticks: u64) {
-        let key = match self.long.len() < DISTINCT || self.long.contains_key(&ticks) {
-            true => ticks,
-            false => three_digits(ticks),
-        };
+        let is_exact = self.long.len() < DISTINCT || self.long.contains_key(&ticks);
+        let key = if is_exact { ticks } else { three_digits(ticks) };
         *self.long.entry(key).or_insert(0) += 1;
     }
 

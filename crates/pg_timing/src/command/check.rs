@@ -96,7 +96,7 @@ pub fn run(arguments: CheckArguments) -> anyhow::Result<u8> {
     judge(&mut report);
     if let Some(target) = &target {
         interrupt::ignore_file_size_signal();
-        target.write(&capture::files(&host, &log, &report)?)?;
+        target.write(&capture::files(&host, &log, &report))?;
     }
     // The captured figures need no second measurement.
     let root = arguments.root.as_deref().or(arguments.capture.as_deref());

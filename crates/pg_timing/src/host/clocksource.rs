@@ -4,7 +4,7 @@
 //! switch a directory instead. [`Restore`] restores the old clock source, even after an error. A guardian
 //! process restores it if this program is killed or stopped, or ends with a panic, which runs no destructors in a release build.
 
-use crate::error::Error;
+use crate::error::{Error, require};
 use crate::guardian::GuardianProcess;
 use crate::host::facts::{CURRENT_CLOCKSOURCE, Host};
 use crate::host::measure::Budget;
@@ -32,17 +32,15 @@ pub fn list(host: &Host, measure: impl FnOnce() -> ClockReport) -> Result<Clocks
     let mut rows: Vec<ClocksourceRow> = current.iter().map(|name| row(name, ClocksourceState::Current)).collect();
     rows.extend(names.iter().map(|name| row(name, ClocksourceState::Available)));
     rows.extend(missing_tsc(host, &rows).map(|state| row("tsc", state)));
-    let captured = |measured: Report| measured.clocks.into_iter().find(|clock| clock.name == SYSTEM);
-    let measured = match host.is_live() {
-        true => Some(measure()),
-        false => host.captured_json("measured").get().ok().cloned().and_then(captured),
-    };
+    let captured = |measured: &Report| measured.clocks.iter().find(|clock| clock.name == SYSTEM).cloned();
+    let captured = || host.captured_json("measured").known().and_then(captured);
+    let measured = if host.is_live() { Some(measure()) } else { captured() };
     Ok(ClocksourceList { rows, measured: measured.filter(|clock| clock.read_ns.is_some()), live: host.is_live() })
 }
 
 /// Returns why Linux does not offer the TSC of an x86 CPU. `None` if it does, or if the CPU has none.
 fn missing_tsc(host: &Host, offered: &[ClocksourceRow]) -> Option<ClocksourceState> {
-    let is_x86 = host.cpuinfo().known().is_some() && host.architecture() == Fact::Known("x86_64".into());
+    let is_x86 = host.read("/proc/cpuinfo").known().is_some() && host.architecture() == Fact::Known("x86_64".into());
     if !is_x86 || offered.iter().any(|row| is_tsc(&row.name)) {
         return None;
     }
@@ -132,20 +130,14 @@ fn unknown_clocksource(why: &str) -> Error {
 pub fn check_request(setting: &dyn Setting, name: &str, force: bool) -> Result<(), Error> {
     let Clocksource { available, .. } = setting.read();
     let available = available.get().map_err(unknown_clocksource)?;
-    if !available.iter().any(|available| available == name) {
-        let mut hint = format!("available: {}", available.join(" "));
-        if name == "tsc" {
-            hint += "; if the kernel marked the TSC unstable, only a restart makes it available again";
-        }
-        let what = format!("the kernel does not offer a clock source \"{}\"", name.escape_debug());
-        return Err(Error::new(what, hint));
-    }
-    match traits_of(name) {
-        Some(traits) if traits.can_stall() && !force => {
-            Err(Error::new(format!("{name} can stall a large host: it is {}", traits.what), hint_to_force(name)))
-        }
-        _ => Ok(()),
-    }
+    let what = format!("the kernel does not offer a clock source \"{}\"", name.escape_debug());
+    let unstable = "; if the kernel marked the TSC unstable, only a restart makes it available again";
+    let hint = format!("available: {}{}", available.join(" "), if name == "tsc" { unstable } else { "" });
+    require(available.iter().any(|available| available == name), what, hint)?;
+    let stalls = traits_of(name).filter(|traits| traits.can_stall() && !force);
+    stalls.map_or(Ok(()), |traits| {
+        Err(Error::new(format!("{name} can stall a large host: it is {}", traits.what), hint_to_force(name)))
+    })
 }
 
 /// Returns a hint for a clock source that is refused.

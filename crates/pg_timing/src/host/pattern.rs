@@ -91,13 +91,10 @@ fn name_length(after: &str, text: &str) -> Option<usize> {
     let literal = &after[..after.find([' ', '{']).unwrap_or(after.len())];
     let quoted = literal.starts_with(['\'', '"']);
     let window = text.char_indices().nth(MAX_NAME).map_or(text, |(end, _)| &text[..end]);
+    // JSON and HTML may follow.
+    let is_end = |c: char| c.is_whitespace() || "\"<>{}".contains(c);
     let length = match literal {
-        // JSON and HTML may follow.
-        "" => text
-            .split(|c: char| c.is_whitespace() || "\"<>{}".contains(c))
-            .next()?
-            .trim_end_matches(['.', ',', ';', ':', '"'])
-            .len(),
+        "" => text.split(is_end).next()?.trim_end_matches(['.', ',', ';', ':', '"']).len(),
         _ => window.find(literal)?,
     };
     let is_name = |c: char| c.is_ascii_graphic() && c != '\'' || quoted && c == ' ';

@@ -135,9 +135,6 @@ impl ClocksourceList {
     }
 }
 
-/// Where sysfs shows the clock sources.
-const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
-
 /// The command that shows the current and the available clock sources of a Linux.
 pub const SHOW_CLOCKSOURCES: &str = "cat /sys/devices/system/clocksource/clocksource0/[ac]*_clocksource";
 
@@ -158,7 +155,7 @@ impl System {
     /// Returns the command that switches to `name`, as root.
     pub fn switch_command(self, name: &str) -> String {
         match self {
-            System::Linux => format!("echo {name} > {DIR}/current_clocksource"),
+            System::Linux => format!("echo {name} > /sys/devices/system/clocksource/clocksource0/current_clocksource"),
             System::FreeBsd if name.contains(' ') => format!("sysctl 'kern.timecounter.hardware={name}'"),
             System::FreeBsd => format!("sysctl kern.timecounter.hardware={name}"),
         }

@@ -9,10 +9,7 @@ mod proptests;
 #[cfg(test)]
 mod tests;
 
-use super::{
-    COUNTER, ClockReport, Drift, Finding, GOOD_READ_NS, Origin, QUARTZ_PPM, Report, SETTABLE_CLOCK, SYSTEM, Severity,
-    VISIBLE_NS, finding_id,
-};
+use super::*;
 use crate::human::duration;
 use crate::statistics::two_deviations;
 use serde::Serialize;
@@ -248,9 +245,8 @@ impl Pair<'_> {
             if clock == PG19 || self.reports.iter().any(|report| report.clock(clock).is_none()) {
                 continue;
             }
-            self.number(TIMED_CALL, clock, |_, clock| {
-                clock.plausible_timed_call_ns().map(|ns| Measure::new(ns, MEDIAN_SHARE, READ_NS))
-            });
+            let timed_call = |ns| Measure::new(ns, MEDIAN_SHARE, READ_NS);
+            self.number(TIMED_CALL, clock, |_, clock| clock.plausible_timed_call_ns().map(timed_call));
             self.number(STEP, clock, |_, clock| {
                 let step = clock.granularity_ns.map(|ns| Measure::new(ns, STEP_SHARE, 0.0));
                 step.or_else(|| clock.granularity_between_ns.map(Measure::between))
@@ -329,12 +325,11 @@ impl Pair<'_> {
         let least = if load.is_some() && is_slowed { high.value.min(high.value / SLOW_FACTOR) } else { high.value };
         // Figures of a damaged report may have no difference.
         let is_beyond_noise = least - low.value > low.noise + high.noise;
+        let is_unclear = is_time && low.value > 0.0 && high.value >= UNCLEAR * low.value;
         if !is_beyond_noise {
             return match load {
                 Some(why) => Err(why.clone()),
-                None if is_time && low.value > 0.0 && high.value >= UNCLEAR * low.value => {
-                    Err("noise can explain even a factor of three between these reports".into())
-                }
+                None if is_unclear => Err("noise can explain even a factor of three between these reports".into()),
                 None => Ok(Effect::Same),
             };
         }
@@ -357,9 +352,7 @@ impl Pair<'_> {
         if before.severity == after.severity {
             return;
         }
-        let undecided = |finding: &Finding| {
-            (finding.severity == Severity::Unknown).then(|| "the check could not decide".to_string())
-        };
+        let undecided = |f: &Finding| (f.severity == Severity::Unknown).then(|| "the check could not decide".into());
         let worse = if before.severity > after.severity { before } else { after };
         let effect = both([before, after].map(undecided)).map_or_else(|| self.effect_of_alarm(worse), Err);
         let effect = effect.map(|effect| if worse.severity == after.severity { effect } else { effect.mirrored() });
@@ -542,9 +535,8 @@ fn find<'a>(report: &'a Report, clock: &str) -> Option<&'a ClockReport> {
 fn read_cost(clock: &ClockReport, has_undisturbed: bool) -> Option<Measure> {
     let median = clock.read_ns?;
     let spread = two_deviations(clock.read_spread_ns.unwrap_or(0.0));
-    let undisturbed =
-        clock.undisturbed_ns.filter(|_| has_undisturbed).map(|ns| Measure::new(ns, UNDISTURBED_SHARE, READ_NS));
-    Some(undisturbed.unwrap_or(Measure::new(median, MEDIAN_SHARE, READ_NS + spread)))
+    let low = clock.undisturbed_ns.filter(|_| has_undisturbed).map(|ns| Measure::new(ns, UNDISTURBED_SHARE, READ_NS));
+    Some(low.unwrap_or(Measure::new(median, MEDIAN_SHARE, READ_NS + spread)))
 }
 
 /// The cost of pg_test_timing's loop is that without heavy interruptions.

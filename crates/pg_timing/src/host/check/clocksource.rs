@@ -43,12 +43,10 @@ pub fn clocksource_refused(report: &Report) -> Judged {
         return ok("the kernel refused no requested clock source");
     };
     let instead = current.map(|current| format!(" and keeps {current}")).unwrap_or_default();
+    let fix = "look at the available clock sources; if tsc was refused, the kernel had marked it unstable";
     Ok(warning(format!("the kernel refused the requested clock source {name}{instead}"))
         .why("someone requested it with the boot parameter clocksource= or in sysfs, and may assume that it is in use")
-        .fix(
-            Fix::new("look at the available clock sources; if tsc was refused, the kernel had marked it unstable")
-                .command("pg_timing clocksource list"),
-        ))
+        .fix(Fix::new(fix).command("pg_timing clocksource list")))
 }
 
 /// `clocksource-not-persistent`: will a restart change the clock source?
@@ -67,14 +65,16 @@ pub fn clocksource_not_persistent(report: &Report) -> Judged {
     let at_boot = requested.map(|(_, name)| name).filter(|name| available.iter().any(|a| a == name));
     let at_boot = at_boot.or(available.first().map(String::as_str)).unwrap_or(current);
     if at_boot == current {
-        let tries_tsc = report.demotion().is_some_and(|demotion| !demotion.at_boot);
-        return ok(match tries_tsc {
-            true => format!(
+        return ok(match report.demotion() {
+            Some(demotion) if !demotion.at_boot => format!(
                 "{current} is in use because the kernel marked the TSC unstable; after a restart it tries the TSC again"
             ),
-            false => format!("after a restart the clock source will be {current} again"),
+            _ => format!("after a restart the clock source will be {current} again"),
         });
     }
+    let fix = Fix::new(format!("to keep it: {}", system.make_permanent(current)))
+        .undo("remove it again")
+        .risk("if the kernel cannot use it at boot, it selects another one and writes that to its log");
     let will_be = format!("after a restart it will be {at_boot}, unless a startup script sets it");
     Ok(warning(format!("the clock source {current} was set after boot; {will_be}"))
         .evidence(format!("available, best first: {}", available.join(" ")))
@@ -84,11 +84,7 @@ pub fn clocksource_not_persistent(report: &Report) -> Judged {
             (None, System::Linux) => "no boot parameter names a clock source".into(),
         })
         .why("the overhead of EXPLAIN ANALYZE on the host will change at the next restart")
-        .fix(
-            Fix::new(format!("to keep it: {}", system.make_permanent(current)))
-                .undo("remove it again")
-                .risk("if the kernel cannot use it at boot, it selects another one and writes that to its log"),
-        ))
+        .fix(fix))
 }
 
 /// Returns the fix for a clock that is slow, coarse or goes back: another clock source, if there is one.

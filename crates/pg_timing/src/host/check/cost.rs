@@ -57,8 +57,7 @@ fn low_ns(clock: &ClockReport, cost: f64) -> f64 {
 }
 
 fn read_cost(clock: &ClockReport, cost: f64) -> String {
-    let low =
-        clock.undisturbed_ns.map(|low| format!("; 95% of the reads took {low:.1} ns or more")).unwrap_or_default();
+    let low = clock.undisturbed_ns.map(|ns| format!("; 95% of the reads took {ns:.1} ns or more")).unwrap_or_default();
     match (clock.read_ns.zip(clock.read_spread_ns), clock.undisturbed_ns) {
         (Some((read, spread)), _) => format!("system: {read:.1} ns +- {:.1} ns per read{low}", spread.max(0.1)),
         (None, Some(_)) => format!("system: {cost:.2} ns per loop, without the interruptions"),
@@ -139,9 +138,8 @@ pub fn tsc_slow(report: &Report, used_by_default: Option<bool>) -> Judged {
     }
     let costs = |name: &str| report.clock(name).and_then(|clock| clock.cost_ns().zip(clock.overhead_per_node_ns()));
     // EXPLAIN reads RDTSC.
-    let both = costs("rdtsc").zip(costs(SYSTEM));
-    let both = both.ok_or("the costs of the TSC and of the system clock are unknown")?;
-    let ((tsc, tsc_overhead), (system, system_overhead)) = both;
+    let ((tsc, tsc_overhead), (system, system_overhead)) =
+        costs("rdtsc").zip(costs(SYSTEM)).ok_or("the costs of the TSC and of the system clock are unknown")?;
     let costs =
         format!("a read of the TSC takes {}, and a read of the system clock {}", duration(tsc), duration(system));
     if tsc <= NOISE_FACTOR * system {

@@ -17,11 +17,9 @@ pub fn tsc_demoted(report: &Report) -> Judged {
     }
     let logged = || Some(&report.kernel.known()?.switches.last()?.to).filter(|name| !is_tsc(name));
     let current = report.clocksource.current.known().or_else(logged).map_or("another one", String::as_str);
-    let summary = match demotion {
+    let summary = match demotion.map(Demoted::how) {
         // `the kernel marked the TSC unstable 7823 s after boot on CPU 2, because it went back; the clock source is now hpet`
-        Some(demotion) => {
-            format!("the kernel marked the TSC unstable{}; the clock source is now {current}", demotion.how())
-        }
+        Some(how) => format!("the kernel marked the TSC unstable{how}; the clock source is now {current}"),
         None => format!("the kernel does not trust the TSC; the clock source is {current}"),
     };
     // The hypervisor's clock corrects the counter. The kernel prefers it, and it costs nothing.
@@ -31,10 +29,12 @@ pub fn tsc_demoted(report: &Report) -> Judged {
         None => traits_of(current).is_none_or(|traits| !traits.is_slow()),
     };
     let severity = if on_counter && cheap { Severity::Ok } else { Severity::Warning };
+    let reason = Fix::new("look for the reason in the kernel log").command("dmesg | pg_timing check --kernel-log -");
     Ok(with_severity(severity, summary)
         .evidence_lines(evidence(report, demotion))
         .why("a kernel that does not trust the TSC uses another clock source; most of them are slower hardware")
-        .fixes(fixes(report, demotion)))
+        .fixes(demotion.is_none().then_some(reason))
+        .fix(restore(report, demotion)))
 }
 
 fn evidence(report: &Report, demotion: Option<&Demoted>) -> Vec<String> {
@@ -47,16 +47,14 @@ fn evidence(report: &Report, demotion: Option<&Demoted>) -> Vec<String> {
     [without_effect, doubt, available, reason].into_iter().flatten().collect()
 }
 
-/// The clock source of the first seconds. Before Linux 5.5 the watchdog checks it, also with `tsc=reliable`.
-const EARLY: &str = "tsc-early";
 const TRUSTED: &[&str] = &["clocksource=tsc", "clock=tsc"];
 
-/// Returns whether the kernel demoted the TSC before `tsc=reliable` counted.
+/// Returns whether the kernel demoted the TSC before `tsc=reliable` counted: `tsc-early` is the clock source of the first
+/// seconds, and before Linux 5.5 the watchdog checks it all the same.
 fn is_checked_early(report: &Report, demotion: &Demoted) -> bool {
     let is_old = report.host.kernel.known().is_none_or(|kernel| is_before(kernel, (5, 5)));
-    is_old
-        && demotion.clocksource == EARLY
-        && report.host.parameters().iter().any(|word| UNWATCHED.contains(&word.as_str()))
+    let is_unwatched = report.host.parameters().iter().any(|word| UNWATCHED.contains(&word.as_str()));
+    is_old && is_unwatched && demotion.clocksource == "tsc-early"
 }
 
 /// Returns whether a kernel, such as `Linux 4.19.0-27-amd64`, is older than a version.
@@ -71,11 +69,6 @@ fn without_effect(report: &Report, demotion: &Demoted) -> Option<String> {
     let set: Vec<&str> = words.filter(|word| TRUSTED.contains(word) || UNWATCHED.contains(word)).collect();
     let why = if is_checked_early(report, demotion) { ": before Linux 5.5, tsc-early is always checked" } else { "" };
     (!set.is_empty()).then(|| format!("boot parameters without effect: {}{why}", set.join(" ")))
-}
-
-fn fixes(report: &Report, demotion: Option<&Demoted>) -> Vec<Fix> {
-    let reason = Fix::new("look for the reason in the kernel log").command("dmesg | pg_timing check --kernel-log -");
-    demotion.is_none().then_some(reason).into_iter().chain([restore(report, demotion)]).collect()
 }
 
 /// Returns how to get the TSC back. A restart helps only if the kernel demoted the TSC after boot.
@@ -178,7 +171,7 @@ pub fn tsc_absent(report: &Report) -> Judged {
     })
 }
 
-/// Linux's CPU flags for a constant rate, and for a counter that runs in every power state.
+/// Linux's CPU flags for a constant rate, and for a counter that runs in every power state; what may happen without them.
 const CONSTANT: (&str, &str) = ("constant_tsc", "its rate may change with the CPU's frequency");
 const NONSTOP: (&str, &str) = ("nonstop_tsc", "it may stop while the CPU is idle");
 /// Linux sets this flag if the hypervisor guarantees a reliable TSC (VMware, Hyper-V).
@@ -190,24 +183,19 @@ pub fn tsc_not_invariant(report: &Report) -> Judged {
     if !is_tsc(current) {
         return ok(format!("the kernel's clock does not run on the bare TSC (clock source {current})"));
     }
-    let missing = missing_guarantees(report).ok_or("the CPU's description of its TSC is unknown")?;
-    if missing.is_empty() {
+    let flags = report.host.cpu_flags.known().ok_or("the CPU's description of its TSC is unknown")?;
+    let has = |name: &str| flags.iter().any(|flag| flag == name);
+    let missing = [CONSTANT, NONSTOP].into_iter().filter(|(flag, _)| !has(GUARANTEED) && !has(flag));
+    let missing = missing.map(|(flag, what)| (format!("/proc/cpuinfo has no flag {flag}"), what));
+    let (evidence, what): (Vec<String>, Vec<&str>) = missing.unzip();
+    if what.is_empty() {
         return ok("the CPU or its hypervisor guarantees that the TSC has a constant rate and never stops");
     }
-    let (evidence, what): (Vec<String>, Vec<&str>) = missing.into_iter().unzip();
     let what = what.join(", and ");
     Ok(warning(format!("the clock source is {current}, but the CPU does not guarantee an invariant TSC: {what}"))
         .evidence_lines(evidence)
         .why("if the TSC's rate changes or the TSC stops, all times on the host are wrong, until the kernel notices it")
         .fixes(other_than_tsc(report)))
-}
-
-/// Returns what the CPU does not guarantee, as evidence and consequence. `None` if its description is unknown.
-fn missing_guarantees(report: &Report) -> Option<Vec<(String, &'static str)>> {
-    let flags = report.host.cpu_flags.known()?;
-    let has = |name: &str| flags.iter().any(|flag| flag == name);
-    let missing = [CONSTANT, NONSTOP].into_iter().filter(|(flag, _)| !has(GUARANTEED) && !has(flag));
-    Some(missing.map(|(flag, what)| (format!("/proc/cpuinfo has no flag {flag}"), what)).collect())
 }
 
 /// 0.1%. No reader of a plan sees a smaller difference. The errors of quartz crystals (100 ppm), of a quick calibration
@@ -267,9 +255,8 @@ fn claims(tsc: &TscReport, measured: f64) -> Vec<Claimed> {
     };
     // In the output of pg_test_timing the rate in use is the claim, and the calibration is the measured rate. The sign of the
     // error is PostgreSQL's own, which is also that of the error of the times.
-    let in_use = tsc.calibrated_khz.map(|calibrated| {
-        claimed("PostgreSQL 19's frequency in use", measured, calibrated - measured, 10.0 * VISIBLE_PPM, true)
-    });
+    let name = "PostgreSQL 19's frequency in use";
+    let in_use = tsc.calibrated_khz.map(|khz| claimed(name, measured, khz - measured, 10.0 * VISIBLE_PPM, true));
     let others = tsc.claims.iter().map(|claim| {
         let (khz, noise_ppm) = (claim.frequency_khz, VISIBLE_PPM.max(claim.rounding_ppm));
         claimed(&claim.source, khz, khz - measured, noise_ppm, tsc.postgres19_frequency_khz == Some(khz))

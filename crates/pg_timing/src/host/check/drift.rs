@@ -23,6 +23,7 @@ pub fn drift(report: &Report) -> Judged {
     }
     let ntp = report.host.ntp.known().map(|ntp| ntp.frequency_ppm);
     if let Some(ppm) = ntp.filter(|ppm| ppm.abs() > MOST_PPM) {
+        let what = "look at NTP's correction, and at the TSC's rate in the kernel log";
         return Ok(warning(format!("NTP corrects this host's clock by {ppm:+.0} ppm, beyond its limit of 500 ppm"))
             .evidence(format!("the kernel's NTP state: {ppm:+.3} ppm, by frequency and tick"))
             .why(format!(
@@ -30,10 +31,7 @@ pub fn drift(report: &Report) -> Judged {
                  PostgreSQL 19's TSC would be {:.1}% off",
                 ppm.abs() / 1e4
             ))
-            .fix(
-                Fix::new("look at NTP's correction, and at the TSC's rate in the kernel log")
-                    .command("chronyc tracking"),
-            ));
+            .fix(Fix::new(what).command("chronyc tracking")));
     }
     let system = of(SYSTEM).ok_or("the drift was not measured")?;
     if let Some(step) = system.steps.first() {
@@ -42,20 +40,18 @@ pub fn drift(report: &Report) -> Judged {
             .evidence(format!("{:.1} s after the start", step.at_seconds))
             .why("the duration of an interval that contains the jump is wrong by that much"));
     }
-    if system.rate_ppm.abs() - system.uncertainty_ppm > NEAR_THE_LIMIT_PPM {
-        let ppm = system.rate_ppm;
+    let ppm = system.rate_ppm;
+    if ppm.abs() - system.uncertainty_ppm > NEAR_THE_LIMIT_PPM {
         return Ok(warning(format!("NTP adjusts this host's clock by {ppm:+.0} ppm, close to its limit of 500 ppm"))
             .evidence(rate(system))
             .why("without NTP, the clock would be wrong by that much: the clock source of this host, or of the host of this virtual machine, is faulty")
             .fix(Fix::new("look at the drift that chrony or ntpd reports").command("chronyc tracking")));
     }
-    let is_adjusted = system.rate_ppm.abs() > system.uncertainty_ppm + NOTICEABLE_PPM;
+    let is_adjusted = ppm.abs() > system.uncertainty_ppm + NOTICEABLE_PPM;
     let summary = match suspended.first() {
         Some(step) => format!("the machine was suspended for {} during the measurement", duration(step.by_ns)),
         None if suspends > 0 => "the machine was suspended during the measurement, for less than a second".into(),
-        None if is_adjusted => {
-            format!("NTP adjusts PostgreSQL's clock by {:+.1} ppm, which is normal", system.rate_ppm)
-        }
+        None if is_adjusted => format!("NTP adjusts PostgreSQL's clock by {ppm:+.1} ppm, which is normal"),
         None => format!("the clocks ran at the same rate within {:.2} ppm", system.uncertainty_ppm.max(0.01)),
     };
     Ok(with_severity(Severity::Ok, summary).evidence(rate(system)).evidence_lines(counter.map(rate)))
@@ -87,10 +83,9 @@ fn counter_alarm(counter: &Drift, suspended: &[DriftStep], suspends: u64) -> Opt
         return None;
     };
     let what = "after a migration or a suspend, restart the server; if this happens again, use the system clock";
-    let finding = finding.why(
-        "PostgreSQL 19's tsc determines the counter's rate only once, when the server starts, so later times are wrong",
-    );
-    Some(finding.fix(Fix { what: what.into(), ..system_clock_on_19() }))
+    let why =
+        "PostgreSQL 19's tsc determines the counter's rate only once, when the server starts, so later times are wrong";
+    Some(finding.why(why).fix(Fix { what: what.into(), ..system_clock_on_19() }))
 }
 
 fn rate(drift: &Drift) -> String {

@@ -70,17 +70,15 @@ fn evidence(system: Option<&ClockReport>, activity: Option<&Activity>) -> impl I
 /// Returns the fix for the main cause. Steal does not prove a cause, because it counts for all CPUs together.
 fn fix(lost: f64, activity: &Activity) -> Fix {
     let throttled = activity.throttled_ms.zip(activity.run_delay_ms).is_some_and(|(ms, all)| ms >= MAIN_CAUSE * all);
-    Fix::new(match activity.waiting_share() {
-        None => "look for other busy processes (top); in a virtual machine, ask whether its host is overcommitted",
-        Some(waited) if waited < MAIN_CAUSE * lost => {
-            "in a virtual machine, ask whether its host is overcommitted; on hardware, look for firmware interrupts (SMI)"
-        }
-        Some(_) if throttled => {
-            "raise the CPU quota of this container or cgroup (cpu.max), and check the server's quota"
-        }
-        Some(_) => {
-            "measure again when other processes (see top) leave a CPU free; a container can also have a CPU quota (cpu.max)"
-        }
+    let waited = activity.waiting_share();
+    Fix::new(if waited.is_none() {
+        "look for other busy processes (top); in a virtual machine, ask whether its host is overcommitted"
+    } else if waited.is_some_and(|waited| waited < MAIN_CAUSE * lost) {
+        "in a virtual machine, ask whether its host is overcommitted; on hardware, look for firmware interrupts (SMI)"
+    } else if throttled {
+        "raise the CPU quota of this container or cgroup (cpu.max), and check the server's quota"
+    } else {
+        "measure again when other processes (see top) leave a CPU free; a container can also have a CPU quota (cpu.max)"
     })
 }
 

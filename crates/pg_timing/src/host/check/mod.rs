@@ -105,8 +105,7 @@ pub fn conclude(report: &mut Report) {
     let head = match severity {
         Severity::Ok => format!("EXPLAIN ANALYZE can be trusted on {host}."),
         Severity::Unknown => {
-            let missing = report.missing.as_deref();
-            let why = missing.unwrap_or("the read cost of PostgreSQL's clock is unknown");
+            let why = report.missing.as_deref().unwrap_or("the read cost of PostgreSQL's clock is unknown");
             format!("Not determined whether EXPLAIN ANALYZE can be trusted on {host}: {why}.")
         }
         Severity::Warning | Severity::Critical => {

@@ -77,10 +77,8 @@ fn coarse_step(report: &Report) -> Result<(Severity, String), String> {
             return critical(format!("the kernel's clock source is {name}, {}", coarse.what));
         }
         let why = clock.map(|clock| clock.granularity_unavailable.as_deref().unwrap_or("it was not measured"));
-        return Err(format!(
-            "the step of PostgreSQL's clock is unknown: {}",
-            why.unwrap_or("the clock was not measured")
-        ));
+        let why = why.unwrap_or("the clock was not measured");
+        return Err(format!("the step of PostgreSQL's clock is unknown: {why}"));
     };
     let steps = match low {
         low if low == high => duration(low),
@@ -120,6 +118,7 @@ pub fn cpu_skew(report: &Report) -> Judged {
     };
     let clock = if worst.clock == SYSTEM { "PostgreSQL's clock" } else { "the counter" };
     let (a, b, ns) = (worst.a, worst.b, certain(worst).floor());
+    let fix = "switch the machine off and on again: the firmware sets the counters at power-on, and a restart may not";
     let summary = match (severity, worst.moving) {
         (Severity::Ok, _) => "the CPUs' counters differ, but neither the kernel nor PostgreSQL uses the counter".into(),
         (_, true) => format!("the offset of {clock} between CPUs {a} and {b} changes"),
@@ -128,9 +127,7 @@ pub fn cpu_skew(report: &Report) -> Judged {
     Ok(with_severity(severity, summary)
         .evidence_lines(bad.iter().filter_map(|skew| differs(skew)))
         .why("a process that moves from one CPU to another sees the time jump by that much, forward or back")
-        .fix(Fix::new(
-            "switch the machine off and on again: the firmware sets the counters at power-on, and a restart may not",
-        )))
+        .fix(Fix::new(fix)))
 }
 
 /// Returns the finding if no two CPUs differ for certain.
@@ -165,14 +162,12 @@ fn certain(skew: &Skew) -> f64 {
 
 /// Returns the difference of two CPUs if it is certain: `system: CPU 8 is 1115 to 1343 ns ahead of CPU 0`.
 pub fn differs(skew: &Skew) -> Option<String> {
-    if !skew.moving && certain(skew) == 0.0 {
-        return None;
-    }
     let Skew { clock, a, b, low_ns, high_ns, .. } = skew;
     Some(match skew.moving {
         true => format!(
             "{clock}: within milliseconds the offset of CPU {b} from CPU {a} varied from {low_ns:.0} to {high_ns:.0} ns"
         ),
+        false if certain(skew) == 0.0 => return None,
         false if *high_ns < 0.0 => format!("{clock}: CPU {b} is {:.0} to {:.0} ns behind CPU {a}", -high_ns, -low_ns),
         false => format!("{clock}: CPU {b} is {low_ns:.0} to {high_ns:.0} ns ahead of CPU {a}"),
     })

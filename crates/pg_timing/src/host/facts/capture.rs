@@ -6,8 +6,8 @@
 use super::machine::{ASSET_TAG, AZURE_TAG, GVISOR_VERSION, captured_cpuid};
 use super::*;
 use crate::host::kernel_log::KernelClockLog;
+use crate::json::json;
 use crate::{error, output_file};
-use anyhow::Context;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -105,8 +105,8 @@ impl Drop for Target {
 /// Returns the error that this program could not create or write a directory.
 fn failed(verb: &str, dir: &Path, error: impl Into<Error>) -> error::Error {
     let error = error.into();
-    let what = format!("could not {verb} \"{}\": {}", dir.display(), crate::human::reason(&error));
-    error::Error::new(what, output_file::hint(&error).unwrap_or(HINT))
+    let what = format!("could not {verb} \"{}\"", dir.display());
+    error::Error::io(what, &error, output_file::hint(&error).unwrap_or(HINT))
 }
 
 /// Removes the directory if it is empty. If another user has replaced it, nothing else is removed.
@@ -148,43 +148,36 @@ const CPUINFO: &str = "processor,vendor_id,cpu family,model,model name,stepping,
 
 /// Returns the files of a new tree: absolute path on the machine, and contents. They contain the facts of this machine, the lines
 /// about clocks in its kernel log, and the figures.
-pub fn files(host: &Host, log: &KernelLog, report: &Report) -> anyhow::Result<Vec<(String, String)>> {
-    let json = |value: serde_json::Result<String>| Ok::<_, anyhow::Error>(value.context("JSON")? + "\n");
+pub fn files(host: &Host, log: &KernelLog, report: &Report) -> Vec<(String, String)> {
     let log = log.entries.known().map(KernelClockLog::lines_about_clocks).filter(|lines| !lines.is_empty());
     let is_azure = host.read_line(ASSET_TAG) == Fact::Known(AZURE_TAG.into());
     let is_firecracker = report.host.platform == Fact::Known("Firecracker".into());
-    let features = host.features();
-    let cpuid = features.known().map(|features| serde_json::to_string_pretty(&captured_cpuid(features)));
-    let ntp = report.host.ntp.known().map(serde_json::to_string_pretty);
+    let cpuid = host.features().known().map(|features| json(&captured_cpuid(features)));
+    // Without the rest of the report, which can identify the host.
+    let Report { measured_seconds, clocks, tsc, cpus, activity, drift, .. } = report.clone();
+    let figures = Report { measured_seconds, clocks, tsc, cpus, activity, drift, ..Report::default() };
     let copied = COPIED.split(' ').chain([CURRENT_CLOCKSOURCE, AVAILABLE_CLOCKSOURCE]);
     let copied = copied.map(|path| (path.to_string(), host.read(path).known().cloned()));
     let others = [
-        ("/proc/cpuinfo".into(), host.cpuinfo().known().map(|text| first_cpu(text))),
+        ("/proc/cpuinfo".into(), host.read("/proc/cpuinfo").known().map(|text| first_cpu(text))),
         ("/proc/cmdline".into(), host.boot_parameters().known().map(|parameters| parameters.join(" ") + "\n")),
         // Some files can identify the machine. Of these, only the part that is equal on all machines is written.
         (ASSET_TAG.into(), is_azure.then(|| format!("{AZURE_TAG}\n"))),
         ("/proc/version".into(), host.is_gvisor().then(|| format!("{GVISOR_VERSION}\n"))),
         ("/sys/firmware/acpi/tables/DSDT".into(), is_firecracker.then(|| "FIRECK\n".into())),
         ("/var/log/dmesg".into(), log.map(|lines| lines.join("\n") + "\n")),
-        (json_path("cpuid"), cpuid.map(json).transpose()?),
-        (json_path("ntp"), ntp.map(json).transpose()?),
-        (json_path("measured"), Some(json(serde_json::to_string_pretty(&figures(report)))?)),
+        (json_path("cpuid"), cpuid),
+        (json_path("ntp"), report.host.ntp.known().map(json)),
+        (json_path("measured"), Some(json(&figures))),
     ];
-    Ok(copied.chain(others).filter_map(|(path, text)| Some((path, text?))).collect())
-}
-
-/// Returns the measured figures, without the rest of the report, which can identify the host.
-fn figures(report: &Report) -> Report {
-    let Report { measured_seconds, clocks, tsc, cpus, activity, drift, .. } = report.clone();
-    Report { measured_seconds, clocks, tsc, cpus, activity, drift, ..Report::default() }
+    copied.chain(others).filter_map(|(path, text)| Some((path, text?))).collect()
 }
 
 /// Returns the first CPU's block of /proc/cpuinfo, with the copied fields.
 fn first_cpu(cpuinfo: &str) -> String {
     let block = cpuinfo.lines().take_while(|line| !line.trim().is_empty());
-    let kept = block.filter(|line| {
-        line.split_once(':').is_some_and(|(key, _)| CPUINFO.split(',').any(|copied| copied == key.trim()))
-    });
+    let is_copied = |key: &str| CPUINFO.split(',').any(|copied| copied == key.trim());
+    let kept = block.filter(|line| line.split_once(':').is_some_and(|(key, _)| is_copied(key)));
     kept.map(|line| format!("{line}\n")).collect()
 }
 

@@ -16,10 +16,8 @@ pub struct KernelLog {
 impl KernelLog {
     /// Reads the machine's own log. If this user may not read it, the entries are unavailable, with the reason.
     pub fn own(host: &Host) -> KernelLog {
-        match host.is_live() {
-            true => FollowedLog::start().log,
-            false => KernelLog { entries: host.read("/var/log/dmesg").map(|text| parse(&text)), named: false },
-        }
+        let captured = || host.read("/var/log/dmesg").map(|text| parse(&text));
+        if host.is_live() { FollowedLog::start().log } else { KernelLog { entries: captured(), named: false } }
     }
 
     /// Returns the entries, unless the log may be from another machine: a log that the user named on a live machine.

@@ -36,7 +36,7 @@ impl Host {
     /// Returns the value of the first of these fields of /proc/cpuinfo.
     fn cpuinfo_field(&self, names: &[&str]) -> Fact<String> {
         let value = |text: String| names.iter().find_map(|name| field(&text, name)).map(String::from);
-        self.cpuinfo().and_then(|text| Fact::of(value(text), format!("/proc/cpuinfo has no {}", names[0])))
+        self.read("/proc/cpuinfo").and_then(|text| Fact::of(value(text), format!("/proc/cpuinfo has no {}", names[0])))
     }
 
     /// Returns the architecture. For a captured tree it follows from the fields of /proc/cpuinfo.
@@ -44,16 +44,11 @@ impl Host {
         if self.is_live() {
             return Fact::Known(std::env::consts::ARCH.into());
         }
-        self.cpuinfo().and_then(|text| {
+        self.read("/proc/cpuinfo").and_then(|text| {
             let is_arm = field(&text, "CPU implementer").map(|_| "aarch64".into());
             let name = field(&text, "vendor_id").map(|_| "x86_64".into()).or(is_arm);
             Fact::of(name, "/proc/cpuinfo has neither vendor_id nor CPU implementer")
         })
-    }
-
-    /// Returns the kernel's description of the CPUs.
-    pub fn cpuinfo(&self) -> Fact<String> {
-        self.read("/proc/cpuinfo")
     }
 
     /// Returns the number of suspends since boot.
@@ -103,10 +98,8 @@ impl Host {
 
     /// Returns the CPUs that this process may use. A captured tree does not contain them.
     pub fn allowed_cpus(&self) -> Fact<Vec<usize>> {
-        match self.is_live() {
-            true => measure::allowed().map_err(|e| reason(&e)).into(),
-            false => Fact::unavailable("a captured tree does not contain it"),
-        }
+        let why = "a captured tree does not contain it";
+        if self.is_live() { measure::allowed().map_err(|e| reason(&e)).into() } else { Fact::unavailable(why) }
     }
 
     /// Returns the CPUs that are online.
@@ -143,8 +136,7 @@ impl Host {
 
     /// Returns hypervisor and platform from the product names in the firmware's tables.
     fn cloud(&self) -> Option<(&'static str, &'static str)> {
-        let dmi =
-            |name: &str| self.read_line(&format!("/sys/class/dmi/id/{name}")).known().cloned().unwrap_or_default();
+        let dmi = |tag: &str| self.read_line(&format!("/sys/class/dmi/id/{tag}")).known().cloned().unwrap_or_default();
         Some(match dmi("sys_vendor").as_str() {
             "Amazon EC2" if dmi("product_name").contains(".metal") => ("none", "AWS bare metal"),
             "Amazon EC2" => ("KVM", "AWS Nitro"),
@@ -296,8 +288,12 @@ pub fn counters(host: &Host) -> Activity {
     let stat = host.read("/proc/stat");
     let steal = stat.known().and_then(|text| text.lines().next()?.split_whitespace().nth(8)?.parse::<f64>().ok());
     let scheduled = host.read("/proc/thread-self/schedstat").known().and_then(|text| run_delay(text));
+    // SAFETY: an all-zero rusage is valid. getrusage fills it.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is writable. On failure it stays 0.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
     Activity {
-        involuntary_context_switches: u64::try_from(usage().ru_nivcsw).unwrap_or(0),
+        involuntary_context_switches: u64::try_from(usage.ru_nivcsw).unwrap_or(0),
         steal_ms: steal.map(|ticks| ticks * 10.0),
         suspends: host.suspends().known().copied(),
         // by a system call, because the vDSO's clock may be wrong
@@ -325,15 +321,6 @@ fn run_delay(text: &str) -> Option<(f64, u64)> {
     (run_ns > 0 && slices > 0).then_some((delay_ns as f64, slices))
 }
 
-/// Returns the kernel's counters of this process.
-fn usage() -> libc::rusage {
-    // SAFETY: an all-zero rusage is valid. getrusage fills it.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: `usage` is writable. On failure it stays 0.
-    unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
-    usage
-}
-
 /// Returns the time for which a CPU quota stopped this process's cgroup (version 2) or one of its parents.
 fn throttled_ms(host: &Host) -> Option<f64> {
     let groups = host.read("/proc/self/cgroup");
@@ -349,13 +336,10 @@ fn throttled_ms(host: &Host) -> Option<f64> {
 /// Returns the CPU time and the memory of this process. `running_s` is the time since its start.
 pub fn own_use(host: &Host, running_s: f64) -> OwnUse {
     let cpu_s = Posix::<{ libc::CLOCK_PROCESS_CPUTIME_ID }>.read() as f64 / 1e9;
-    OwnUse { cpu_s, cpu_share: if running_s > 0.0 { cpu_s / running_s } else { 0.0 }, memory_bytes: memory(host) }
-}
-
-/// Returns the resident memory in bytes, from a line like `VmRSS:   12345 kB`.
-fn memory(host: &Host) -> Option<u64> {
-    let status = host.read("/proc/self/status");
-    Some(field(status.known()?, "VmRSS")?.strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+    // `VmRSS:   12345 kB`
+    let resident_kb = |status: &String| field(status, "VmRSS")?.strip_suffix(" kB")?.parse::<u64>().ok();
+    let memory_bytes = host.read("/proc/self/status").known().and_then(resident_kb).map(|kb| kb * 1024);
+    OwnUse { cpu_s, cpu_share: if running_s > 0.0 { cpu_s / running_s } else { 0.0 }, memory_bytes }
 }
 
 #[cfg(test)]

@@ -23,6 +23,11 @@ pub struct Host {
     captured: Option<PathBuf>,
 }
 
+/// The file with the current clock source. Writing a name to it switches the clock source.
+pub const CURRENT_CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+/// The file with the available clock sources.
+const AVAILABLE_CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+
 /// The rest of a longer file is ignored. No file that is read here is as long.
 const MAX_BYTES: u64 = 4 << 20;
 
@@ -83,6 +88,16 @@ impl Host {
         let read = |text: String| possible(serde_json::from_str(&text).map_err(|error| error.to_string())?);
         self.read(&path).and_then(|text| read(text).map_err(|why| format!("{path}: {why}")).into())
     }
+
+    /// Returns the current and the available clock sources.
+    pub fn clocksource(&self) -> Clocksource {
+        let not_a_name = format!("{CURRENT_CLOCKSOURCE}: not the name of a clock source");
+        let current = self.read_line(CURRENT_CLOCKSOURCE);
+        let current = current.and_then(|name| Fact::of(is_name(&name).then_some(name), not_a_name));
+        let available = self.read_line(AVAILABLE_CLOCKSOURCE);
+        let available = available.map(|names| usable_names(names.split_whitespace().map(String::from)));
+        Clocksource { current, available, before: None }
+    }
 }
 
 /// Returns the path of a JSON file in a captured tree.
@@ -93,23 +108,6 @@ fn json_path(name: &str) -> String {
 /// Removes control characters except tabs and line ends, because the text is printed on terminals.
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
-}
-
-/// The file with the current clock source. Writing a name to it switches the clock source.
-pub const CURRENT_CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-/// The file with the available clock sources.
-const AVAILABLE_CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
-
-impl Host {
-    /// Returns the current and the available clock sources.
-    pub fn clocksource(&self) -> Clocksource {
-        let not_a_name = format!("{CURRENT_CLOCKSOURCE}: not the name of a clock source");
-        let current = self.read_line(CURRENT_CLOCKSOURCE);
-        let current = current.and_then(|name| Fact::of(is_name(&name).then_some(name), not_a_name));
-        let available = self.read_line(AVAILABLE_CLOCKSOURCE);
-        let available = available.map(|names| usable_names(names.split_whitespace().map(String::from)));
-        Clocksource { current, available, before: None }
-    }
 }
 
 impl Clocksource {

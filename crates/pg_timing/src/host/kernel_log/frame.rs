@@ -33,10 +33,8 @@ pub fn of(before: &str) -> Option<Frame> {
             begin = at + inner.len() + 2;
         }
     }
-    if let Some((record, _)) = before.split_once(';')
-        && let Some(time) = kmsg_seconds(record)
-    {
-        (seconds, begin) = (Some(time), record.len() + 1);
+    if let Some((time, end)) = kmsg_time(before) {
+        (seconds, begin) = (Some(time), end);
     }
     let stamp = stamp(before);
     begin = begin.max(stamp.map_or(0, |(_, end)| end));
@@ -72,11 +70,12 @@ fn seconds_since_boot(inner: &str) -> Option<f64> {
     (digits(whole, 12) && digits(fraction, 9)).then(|| text.parse().ok())?
 }
 
-/// Returns the time of /dev/kmsg's form `6,342,10301420,-;`.
-fn kmsg_seconds(record: &str) -> Option<f64> {
+/// Returns the time of /dev/kmsg's form `6,342,10301420,-;` in seconds, and the position after it.
+fn kmsg_time(before: &str) -> Option<(f64, usize)> {
+    let (record, _) = before.split_once(';')?;
     let mut fields = record.split(',');
     fields.next()?.parse::<u32>().ok()?;
-    Some(fields.nth(1)?.parse::<u64>().ok()? as f64 / 1e6)
+    Some((fields.nth(1)?.parse::<u64>().ok()? as f64 / 1e6, record.len() + 1))
 }
 
 /// Returns the wall-clock time as printed in any language, and the position after it: a word with `10:29`, and the short

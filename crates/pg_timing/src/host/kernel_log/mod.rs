@@ -89,10 +89,8 @@ fn as_lines(text: &str) -> Cow<'_, str> {
     // journalctl -o json-seq, and json-sse
     let marked = |text: &str| text.starts_with('\u{1e}') || text.starts_with("data: {");
     let text = text.trim_start_matches('\u{feff}').trim_start();
-    let text = match text.lines().any(marked) {
-        true => Cow::Owned(text.replace('\u{1e}', "").replace("data: {", "{")),
-        false => Cow::Borrowed(text),
-    };
+    let is_marked = text.lines().any(marked);
+    let text = if is_marked { text.replace('\u{1e}', "").replace("data: {", "{").into() } else { Cow::from(text) };
     // A line of dmesg begins with a bracket, too.
     let is_list = text.strip_prefix('[').is_some_and(|list| list.trim_start().starts_with(['{', '"', '[']));
     if !is_list && !text.starts_with(['{', '"']) {

@@ -9,7 +9,7 @@ pub use parse::{KERNEL_LOG, Output, parse};
 
 use crate::host::measure::{self, Budget};
 use crate::report::TestReport;
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use std::sync::atomic::{AtomicBool, Ordering};
 use timing_clock::{NANOSECONDS, Nanos, counter};
 
@@ -72,9 +72,8 @@ pub fn run(options: &Options, stop: &AtomicBool, out: Print) -> anyhow::Result<E
         out(&format!("Testing timing overhead for {duration_s} second{plural}.\n"))?;
     }
     // Under PostgreSQL's name the program prints no hints, so this line must be enough.
-    counter::permitted().map_err(|why| {
-        anyhow::anyhow!("could not read PostgreSQL's clock: the vDSO reads the CPU's counter, and {why}")
-    })?;
+    counter::permitted()
+        .map_err(|why| anyhow!("could not read PostgreSQL's clock: the vDSO reads the CPU's counter, and {why}"))?;
     let system = measure::clock(measure::SYSTEM, Ok(())).context("could not read PostgreSQL's clock")?;
     let (unit, (counters, mut tsc)) = match format {
         Format::Classic => (Unit::Microseconds, Default::default()),
@@ -108,9 +107,7 @@ pub fn run(options: &Options, stop: &AtomicBool, out: Print) -> anyhow::Result<E
             break;
         }
     }
-    if let Some(counters) = &counters {
-        tsc.calibrate(counters);
-    }
+    counters.iter().for_each(|counters| tsc.calibrate(counters));
     if format == Format::Nineteen && ended.is_none() {
         out(&tsc.text())?;
     }

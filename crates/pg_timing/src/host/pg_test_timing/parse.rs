@@ -370,8 +370,8 @@ impl Reader {
         let clock = self.open.clock();
         let mut lacks_rows = false;
         if table.is_list {
-            clock.observed =
-                table.rows.iter().map(|row| ObservedDuration { ns: row.bound, count: row.count }).collect();
+            let observed = |row: &Row| ObservedDuration { ns: row.bound, count: row.count };
+            clock.observed = table.rows.iter().map(observed).collect();
         } else {
             clock.unit = table.unit.unwrap_or_default();
             clock.whole = table.is_whole();
@@ -413,10 +413,8 @@ fn finish(mut output: Output, headed: bool) -> Option<Output> {
         || (lists > 0 || headed) && lists < output.clocks.len()
         || !output.went_back && !ends;
     // A source alone may be cut off anywhere.
-    output.tsc = output
-        .tsc
-        .take()
-        .filter(|tsc| is_whole(tsc) || tsc.frequency_khz.known().or(tsc.calibrated_khz.as_ref()).is_some());
+    let has_rate = |tsc: &TscReport| tsc.frequency_khz.known().or(tsc.calibrated_khz.as_ref()).is_some();
+    output.tsc = output.tsc.filter(|tsc| is_whole(tsc) || has_rate(tsc));
     if let Some(tsc) = &mut output.tsc {
         tsc.source.get_or_insert("PostgreSQL 19".into());
         tsc.distrust.extend(tsc.usable.map(|_| "PostgreSQL 19 could not use the TSC".into()));
@@ -477,13 +475,10 @@ impl Row {
 
 /// Parses a whole number, also with separators of thousands.
 fn whole(word: &str) -> Option<u64> {
-    let digits: String = match word.split_once(',') {
-        Some((first, groups)) if (1..=3).contains(&first.len()) && groups.split(',').all(|group| group.len() == 3) => {
-            word.replace(',', "")
-        }
-        Some(_) => return None,
-        None => word.into(),
+    let is_grouped = |(first, groups): (&str, &str)| {
+        (1..=3).contains(&first.len()) && groups.split(',').all(|group| group.len() == 3)
     };
+    let digits = word.split_once(',').is_none_or(is_grouped).then(|| word.replace(',', ""))?;
     (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok())?
 }
 

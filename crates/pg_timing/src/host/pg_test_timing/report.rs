@@ -102,9 +102,8 @@ impl Figures<'_> {
         let reads: f64 = table.bins.iter().map(|bin| bin.count as f64).sum();
         let elapsed_ns = table.loop_ns? * reads;
         let figures = Figures { table, reads, elapsed_ns };
-        let within = |low: f64, high: f64| {
-            elapsed_ns >= (1.0 - ELAPSED_TOLERANCE) * low && elapsed_ns <= (1.0 + ELAPSED_TOLERANCE) * high
-        };
+        let (least, most) = (1.0 - ELAPSED_TOLERANCE, 1.0 + ELAPSED_TOLERANCE);
+        let within = |low: f64, high: f64| (least * low..=most * high).contains(&elapsed_ns);
         // A pause of the machine makes a run longer.
         let ended_in_time = duration_s.map(|seconds| seconds as f64 * 1e9).is_none_or(|ns| within(ns, f64::INFINITY));
         let (low, high) = figures.time_ns(&table.bins);
@@ -177,9 +176,8 @@ impl Figures<'_> {
         rows.iter().fold((0.0, 0.0), |(low, high), bin| {
             let (smallest, largest) = self.table.differences_ns(bin);
             let listed = self.table.observed.iter().filter(|seen| (smallest..=largest).contains(&(seen.ns as f64)));
-            let (count, sum) = listed.fold((0u64, 0.0), |(count, sum), seen| {
-                (count.saturating_add(seen.count), sum + seen.ns as f64 * seen.count as f64)
-            });
+            let count = listed.clone().map(|seen| seen.count).fold(0, u64::saturating_add);
+            let sum: f64 = listed.map(|seen| seen.ns as f64 * seen.count as f64).sum();
             // Durations that are not listed have the row's bounds.
             let rest = bin.count.saturating_sub(count) as f64;
             (low + sum + rest * smallest, high + sum + rest * largest)
@@ -245,9 +243,8 @@ fn clock_sources(text: &str) -> Vec<Stated<'_>> {
 /// Returns the words, if all can be names of clock sources, and one of them is known.
 fn names(text: &str) -> Option<Vec<&str>> {
     let names: Vec<&str> = text.split_whitespace().collect();
-    (names.iter().all(|name| is_name(name) && !name.contains('.'))
-        && names.iter().any(|name| traits_of(name).is_some()))
-    .then_some(names)
+    let is_list = names.iter().all(|name| is_name(name) && !name.contains('.'));
+    (is_list && names.iter().any(|name| traits_of(name).is_some())).then_some(names)
 }
 
 #[cfg(test)]

@@ -98,10 +98,6 @@ fn rows(clock: &TestedClock) -> Vec<u64> {
     log2_rows(clock.observed.iter().map(|seen| (seen.ns, seen.count)))
 }
 
-/// The end of the list of sources, if PostgreSQL calibrates.
-#[cfg(target_arch = "x86_64")]
-const CALIBRATION: &str = ", calibration";
-
 /// If the rates differ by more percent, PostgreSQL's pg_test_timing warns and exits with status 1.
 const WARN_PERCENT: f64 = 10.0;
 
@@ -198,7 +194,7 @@ pub fn counters(stop: &AtomicBool) -> (Option<Counters>, TscSummary) {
     if !summary.usable {
         summary.in_use_khz = None;
         // PostgreSQL names this source only if the calibration converges.
-        summary.source.truncate(summary.source.trim_end_matches(CALIBRATION).len());
+        summary.source.truncate(summary.source.trim_end_matches(", calibration").len());
     }
     (counters, summary)
 }

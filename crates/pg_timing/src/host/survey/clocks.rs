@@ -172,11 +172,9 @@ fn offsets(step: f64, reference_step: f64) -> Vec<OffsetMeter> {
     let mut add = |clock, meter| offsets.push(OffsetMeter { clock, reference: SYSTEM, meter, slew: NO_SLEW });
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if Posix::<{ libc::CLOCK_BOOTTIME }>.exists() {
-        let boottime = Posix::<{ libc::CLOCK_BOOTTIME }>;
-        add("boottime", DriftMeter::new(boottime, step, System::default(), Nanos(step)));
+        add("boottime", DriftMeter::new(Posix::<{ libc::CLOCK_BOOTTIME }>, step, System::default(), Nanos(step)));
     }
-    let realtime = Posix::<{ libc::CLOCK_REALTIME }>;
-    add("realtime", DriftMeter::new(realtime, step, System::default(), Nanos(step)));
+    add("realtime", DriftMeter::new(Posix::<{ libc::CLOCK_REALTIME }>, step, System::default(), Nanos(step)));
     offsets
 }
 
@@ -205,6 +203,7 @@ fn determine_access(clocks: &mut [ClockReport], costs: &[Option<f64>], clocksour
     let cost = |name| clocks.iter().zip(costs).find(|(clock, _)| clock.name == name).and_then(|(_, cost)| *cost);
     let Some(call) = cost(SYSCALL) else { return };
     let call_median = clocks.iter().find(|clock| clock.name == SYSCALL).and_then(|clock| clock.read_ns);
+    let interposed = call_median.map(|median| INTERPOSED_SHARE * call.max(median));
     // If the hypervisor traps counter reads, a vDSO read costs as much as a system call. Then the cost shows nothing.
     if cost(COUNTER).is_some_and(|counter| counter > call * SYSCALL_SHARE / 2.0) {
         return;
@@ -217,11 +216,7 @@ fn determine_access(clocks: &mut [ClockReport], costs: &[Option<f64>], clocksour
             // system_syscall is the system call behind PostgreSQL's clock. Other clocks use others, so a higher cost
             // proves nothing. The undisturbed cost must exceed the median, too: with noise on a busy virtual machine,
             // the undisturbed costs of two equal clocks differed by more than 50%.
-            _ if clock.name == SYSTEM
-                && call_median.is_some_and(|median| cost > INTERPOSED_SHARE * call.max(median)) =>
-            {
-                AccessPath::Interposed
-            }
+            _ if clock.name == SYSTEM && interposed.is_some_and(|limit| cost > limit) => AccessPath::Interposed,
             _ => AccessPath::Syscall,
         });
     }

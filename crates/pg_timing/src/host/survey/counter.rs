@@ -98,8 +98,7 @@ fn kernel_claims(log: &KernelClockLog) -> Vec<Claim> {
     // The kernel prints MHz with three decimals.
     let rounding = Hertz(500.0);
     let claim = |source, kind| Some(Claim { source, rate: Hertz(log.mhz(&[kind])? * 1e6), rounding });
-    let detected =
-        || [Kind::TscRate, Kind::CpuRate].into_iter().find_map(|kind| claim(ClaimSource::KernelDetected, kind));
+    let detected = || [Kind::TscRate, Kind::CpuRate].iter().find_map(|&kind| claim(ClaimSource::KernelDetected, kind));
     let used = claim(ClaimSource::KernelRefined, Kind::RefinedRate).or_else(detected);
     used.into_iter().chain(claim(ClaimSource::KernelRecalibrated, Kind::RecalibratedRate)).collect()
 }
@@ -192,12 +191,11 @@ pub fn known_faults(host: &Host, name: &str, budget: &Budget) -> Vec<String> {
 
 /// Returns the proven differences between the CPUs' counters.
 fn cpu_differences(host: &Host, budget: &Budget) -> Vec<String> {
-    let permission = counter::permitted();
-    let rate = Counter::new().map_err(|e| e.to_string()).and_then(|counter| {
-        measure_rate(counter, Reference::default(), RATE_ERROR, RATE_TIME).map_err(|e| e.to_string())
-    });
+    let rate_of =
+        |counter| measure_rate(counter, Reference::default(), RATE_ERROR, RATE_TIME).map_err(|e| e.to_string());
+    let rate = Counter::new().map_err(|e| e.to_string()).and_then(rate_of);
     let cpus = Cpus { online: host.online_cpus(), allowed: host.allowed_cpus(), ..Cpus::default() };
-    let cpus = between_cpus(cpus, permission, &rate, budget);
+    let cpus = between_cpus(cpus, counter::permitted(), &rate, budget);
     cpus.skew.iter().filter(|skew| skew.clock == COUNTER).filter_map(check::differs).collect()
 }
 

@@ -115,13 +115,11 @@ pub fn captured(host: &Host, log: &KernelLog) -> Report {
 pub fn of_other_host(host: &Host, log: &KernelLog) -> Option<Report> {
     let entries = log.entries.known().filter(|_| log.named && host.is_live())?;
     let why = other_host(entries, host, &host.facts(), &host.clocksource())?;
-    let mut report = captured(&Host::captured(NOWHERE.into()), log);
+    // A tree without files: no file can be below a device.
+    let mut report = captured(&Host::captured("/dev/null/none".into()), log);
     report.kernel = report.kernel.map(|kernel| KernelReport { other_host: Some(why), ..kernel });
     Some(report)
 }
-
-/// A tree without files: no file can be below a device.
-const NOWHERE: &str = "/dev/null/none";
 
 /// Returns a report with the facts of the host and without figures.
 pub(in crate::host) fn facts(host: &Host, log: &KernelLog, origin: Origin) -> Report {
@@ -187,8 +185,7 @@ pub fn complete(log: &KernelClockLog, facts: &mut HostFacts, clocksource: &mut C
     let hypervisor = named.flatten().find_map(|name| HYPERVISORS.iter().find(|(start, _)| name.starts_with(start)));
     fill(&mut facts.virtualization, hypervisor.map(|(_, name)| name.to_string()));
     fill(&mut clocksource.current, last_clocksource(log));
-    let quality =
-        |Message { fields, .. }: &Message| Some((fields.number("quality")?, fields.text("name")?.to_string()));
+    let quality = |Message { fields, .. }: &Message| Some((fields.number("quality")?, fields.text("name")?.into()));
     let timecounters: Vec<(i64, String)> = log.of(Kind::Timecounter).filter_map(quality).collect();
     if !timecounters.is_empty() && facts.kernel.known().is_none_or(|kernel| kernel.starts_with("FreeBSD")) {
         fill(&mut facts.kernel, Some("FreeBSD".into()));

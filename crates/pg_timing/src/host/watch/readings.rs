@@ -120,7 +120,7 @@ impl Window {
         clock.reads = counts.iter().map(|counts| counts.reads).sum();
         clock.backward_steps = counts.iter().map(|counts| counts.backward_steps).sum();
         clock.largest_backward_ns = counts.iter().map(|counts| counts.largest_backward_ns).fold(0.0, f64::max);
-        let measured_ns = measured_ns(counts.iter().copied());
+        let measured_ns: f64 = counts.iter().filter_map(|counts| counts.measured_ns()).sum();
         let gaps = counts.iter().filter_map(|counts| counts.gaps).reduce(|a, b| Gaps {
             threshold_ns: a.threshold_ns.max(b.threshold_ns),
             count: a.count + b.count,
@@ -136,7 +136,7 @@ impl Window {
 
     /// Returns the time for which PostgreSQL's clock was read.
     pub fn measured_s(&self) -> f64 {
-        measured_ns(self.of(SYSTEM)) / 1e9
+        self.of(SYSTEM).filter_map(ClockReport::measured_ns).sum::<f64>() / 1e9
     }
 
     /// Returns the figures of one clock in each interval.
@@ -161,10 +161,6 @@ impl Window {
             ..sum
         })
     }
-}
-
-fn measured_ns<'a>(clocks: impl Iterator<Item = &'a ClockReport>) -> f64 {
-    clocks.filter_map(ClockReport::measured_ns).sum()
 }
 
 /// Adds a value to a queue. If the queue has `most` values, the oldest one is dropped.
