@@ -86,7 +86,8 @@ def crates(quickly=False):
             files = output(["cargo", "package", "--list", "-p", name], cwd=folder).split()
             wanted = ("LICENSE", "Cargo.toml", "src/lib.rs", *(["README.md"] if name != "read-loops" else []))
             yield from (f"no {file} in {name}" for file in wanted if file not in files)
-        if not quickly:
+    if not quickly:
+        with tempfile.TemporaryDirectory() as folder:
             yield from installed(folder, env)
 
 

@@ -143,6 +143,11 @@ pub fn estimate(mut explained: Explained, inputs: &Inputs) -> Result<Estimate, U
     check_run(&plan)?;
     let reported = plan.execution_ms;
     let expected = clock.as_ref().map(|clock| Expected::of(&plan, clock, counts_buffers)).transpose()?;
+    if expected.as_ref().is_some_and(|expected| expected.exceeds_the_plan) {
+        notes.push(
+            "with this read cost, the calls would take longer than the plan: it may be that of another clock".into(),
+        );
+    }
     let measured = inputs.plain_ms.map(|plain_ms| measured(plain_ms, &plan, &mut notes)).transpose()?;
     let by_any_clock = Range::between(0.0, (plan.all_calls().high * MOST_CALL_NS * MS_PER_NS).min(reported));
     let by_calls = expected.as_ref().map_or(by_any_clock, |expected| expected.overhead);
@@ -264,6 +269,8 @@ struct Expected {
     overhead: Range,
     /// overhead of one call
     per_call_ns: Range,
+    /// even the least cost of the calls is more than the plan allows
+    exceeds_the_plan: bool,
 }
 
 impl Expected {
@@ -293,6 +300,7 @@ impl Expected {
         Ok(Expected {
             overhead: Range { low, estimate, high: overhead.high.min(most) },
             per_call_ns: Range { low: per_call_ns.low.min(least_call_ns), ..per_call_ns },
+            exceeds_the_plan: overhead.low > most,
             cost,
         })
     }

@@ -38,6 +38,14 @@ fn screens_with_uncertain_inputs() {
     insta::assert_snapshot!("planning", text(&["--plan", &plan("80"), "--plain-ms", "200"]));
 }
 
+/// A cost that the plan only allows because another processor could be faster.
+#[test]
+fn a_read_cost_that_is_too_high_has_a_note() {
+    let screen = |read_cost| text(&["--plan", &plan("parallel-count.txt"), "--read-cost", read_cost]);
+    assert!(screen("50").contains("with this read cost, the calls would take longer than the plan"));
+    assert!(!screen("20").contains("with this read cost"));
+}
+
 #[test]
 fn json_matches_the_schema() {
     let schema = std::fs::read_to_string(super::schema::EXPLAIN).unwrap();
