@@ -42,11 +42,11 @@ manual:
 		$(GENERATE) fish $$program > "$(MANUAL)/fish/$$program.fish"; \
 	done; rm "$(MANUAL)/pages"
 
-# What to run often: seven minutes on a machine with two cores, and four after the first build.
+# What to run often: four minutes on a machine with two cores.
 check: | python3
 	tests/check quick
 
-# Everything else, except suites that take hours: half an hour.
+# Everything else, except suites that take hours: twenty minutes.
 check-all: | python3
 	tests/check all
 
