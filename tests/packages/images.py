@@ -37,7 +37,7 @@ def unpack(archive, folder):
     name = archive.name.partition("-")[0]
     output(["skopeo", "copy", f"oci-archive:{archive}", f"oci:{folder}/{name}:image"])
     output(["umoci", "unpack", "--image", f"{folder}/{name}:image", Path(folder) / f"{name}.bundle"])
-    (config,) = [output(["skopeo", "inspect", "--config", "--format", "{{.Config.User}} {{.Config.Entrypoint}}", f"oci:{folder}/{name}:image"])]
+    config = output(["skopeo", "inspect", "--config", "--format", "{{.Config.User}} {{.Config.Entrypoint}}", f"oci:{folder}/{name}:image"])
     return Path(folder) / f"{name}.bundle/rootfs", config.strip()
 
 

@@ -14,8 +14,8 @@ use std::time::Duration;
 /// println!("{:?}", start.elapsed());
 /// ```
 ///
-/// It reads the CPU's counter, or the system's clock if the counter cannot be trusted or its rate is known to less than 500
-/// ppm: [`rate`] says which. The first call in a process measures the rate, which takes 20 ms. Then the rate stays the same.
+/// It reads the CPU's counter. If the counter cannot be trusted, or its rate is uncertain by more than 500 ppm, it reads the
+/// system's clock: [`rate`] says which. The first call in a process measures the rate, which takes 20 ms. Then the rate stays the same.
 ///
 /// # What to know
 ///
@@ -29,14 +29,14 @@ use std::time::Duration;
 /// * A thread that may not read the counter ([`permitted`](crate::counter::permitted)) ends the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(
-    /// nanoseconds since the clock's zero, 292 years at most
+    /// nanoseconds since the clock's zero, at most 292 years
     i64,
 );
 
 /// The counter with its rate, as the first call in this process found it.
 static CLOCK: OnceLock<Result<FastClock, Distrust>> = OnceLock::new();
 
-/// NTP adjusts the system's clock by at most this, so a counter with a larger error is no better.
+/// NTP adjusts the system's clock by at most this, so a counter with a larger error is worse.
 const MOST_UNCERTAIN: Ppm = Ppm(500.0);
 
 fn clock() -> &'static Result<FastClock, Distrust> {
