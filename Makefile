@@ -8,7 +8,8 @@ CHECK_PACKAGES = gcc make libc6-dev qemu-system-x86 busybox-static python3 util-
 # The fuzzer is written in C++, and dpkg-buildpackage needs build-essential. AArch64 is built and runs under qemu. PostgreSQL
 # 16 comes from pip and npm. python3-venv and systemd check deploy/; no service starts. Chromium opens the HTML pages, and
 # tmux shows the monitor's screen. man and three shells read the manual and the completions. debhelper and rpm build packages,
-# debootstrap makes roots in which they are tried, and skopeo and umoci unpack images. The last line is also for the servers that check-world builds.
+# debootstrap makes roots in which they are tried, and skopeo and umoci unpack images. The last line is also for the servers
+# that check-world builds.
 ALL_PACKAGES = build-essential gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user python3-pip $(if $(shell command -v npm),,npm) \
 	python3-venv systemd chromium tmux \
 	man-db groff-base bash-completion zsh fish \

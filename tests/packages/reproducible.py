@@ -26,8 +26,10 @@ def built(folder, kind, cargo_home):
     output(["git", "-C", folder, "checkout", "--quiet", "FETCH_HEAD"])
     # Each folder compiles everything itself.
     env = {name: value for name, value in os.environ.items() if name != "CARGO_TARGET_DIR"}
-    # The image of the extension needs a server that has extension_control_path.
-    env |= {"CARGO_HOME": str(cargo_home), "PG_CONFIG": str(install(18).pg_config)} if kind == "oci" else {"CARGO_HOME": str(cargo_home)}
+    env["CARGO_HOME"] = str(cargo_home)
+    if kind == "oci":
+        # The image of the extension needs a server that has extension_control_path.
+        env["PG_CONFIG"] = str(install(18).pg_config)
     output(["packaging/build", kind], cwd=folder, env=env)
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (folder / "target").glob(KINDS[kind])}
 
