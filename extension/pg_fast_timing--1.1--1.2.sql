@@ -66,7 +66,7 @@ SELECT dbid,
     share * self_ns / 1e6 AS self_ms,           -- without them
     self_error_ns / 1e6 AS self_error_ms,       -- 95% half-width of self_ms, with clock reads
     startup_ns / 1e6 AS startup_ms,
-    share * cpu_ns / 1e6 AS cpu_ms,             -- parts of self_ms; unknown while no worker ticked: for short statements, in nine tenths of the time
+    share * cpu_ns / 1e6 AS cpu_ms,             -- parts of self_ms; only of the time in which a worker ticked, and null if none did
     share * wait_io_ns / 1e6 AS wait_io_ms,
     share * wait_lock_ns / 1e6 AS wait_lock_ms,
     share * wait_client_ns / 1e6 AS wait_client_ms,
@@ -75,7 +75,7 @@ SELECT dbid,
     shared_read::bigint AS shared_read,
     temp_blocks::bigint AS temp_blocks,         -- read and written
     plan_ns / 1e6 AS plan_ms,                   -- time of the whole statement without AFTER triggers, in the row of node 0
-    plan_client_ns / 1e6 AS plan_client_ms      -- of this, time in which the statement sent rows to its client and waited
+    plan_client_ns / 1e6 AS plan_client_ms      -- of this, sending rows and waiting for the client, with the same limits
 FROM (
     -- A self time is a difference of estimates, so it can be too low by chance. It is shown as 0 then, and the others of the plan are
     -- reduced: all together are the time of the plan.

@@ -544,11 +544,12 @@ add_name(Row *row, const char *name)
 	row_add_text(row, name[0] != '\0' ? name : NULL);
 }
 
-/* Limits sums to what is possible.  A single execution can be wrong by chance, but not its part of a sum. */
-static void
+/* Limits sums to what is possible, and returns whether the waits are known.  A single execution can be wrong by chance, but not its part of a sum. */
+static bool
 limit_values(double *values)
 {
 	SelfTime	self = {.cpu_ns = Max(values[CPU_NS], 0)};
+	bool		known = self.cpu_ns > 0 || values[SELF_NS] <= 0;
 
 	values[TOTAL_NS] = Max(values[TOTAL_NS], 0);
 	values[SELF_NS] = Max(values[SELF_NS], 0);
@@ -560,6 +561,13 @@ limit_values(double *values)
 	for (int c = 0; c < WAIT_CLASSES; c++)
 		values[FIRST_WAIT_NS + c] = self.waits[c].ns;
 	values[PLAN_CLIENT_NS] = Min(values[PLAN_CLIENT_NS], values[PLAN_NS]);
+	return known;
+}
+
+static bool
+is_wait(int value)
+{
+	return (value >= CPU_NS && value <= LAST_WAIT_NS) || value == PLAN_CLIENT_NS;
 }
 
 PG_FUNCTION_INFO_V1(pg_fast_timing_profile);
@@ -585,6 +593,7 @@ pg_fast_timing_profile(PG_FUNCTION_ARGS)
 		Row			row = {0};
 		double		values[NODE_VALUES];
 		double		raw_self_ns;
+		bool		waits_known;
 
 		if (!sees_all && entry->key.userid != GetUserId())
 			continue;
@@ -604,9 +613,12 @@ pg_fast_timing_profile(PG_FUNCTION_ARGS)
 		memcpy(values, entry->values, sizeof(values));
 		SpinLockRelease(&entry->mutex);
 		raw_self_ns = values[SELF_NS];
-		limit_values(values);
+		waits_known = limit_values(values);
 		for (int v = 0; v <= PLAN_CLIENT_NS; v++)
+		{
+			row.nulls[row.length] = is_wait(v) && !waits_known;
 			row_add(&row, Float8GetDatum(values[v]));
+		}
 		row_add(&row, Float8GetDatum(raw_self_ns));
 		row_add(&row, Float8GetDatum(values[PROFILED]));
 		tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);

@@ -38,6 +38,22 @@ def reset(server):
     server.psql("SELECT pg_fast_timing_profile_reset()")
 
 
+# Runs of a statement, until the profile knows its waits.
+MOST_RUNS = 5
+OF_T, OF_U = (f"FROM pg_stat_plan_nodes WHERE queryid IN (SELECT queryid FROM pg_stat_plan_nodes WHERE relation = '{name}')" for name in "tu")
+
+
+def waits(server, run, query):
+    """Resets the profile, runs a function, and returns the rows of a query. A busy machine can stop the worker for a moment: then waits are unknown, and it runs again."""
+    for _ in range(MOST_RUNS):
+        reset(server)
+        run()
+        found = rows(server, query)
+        if found and not any("" in row for row in found):
+            return found
+    raise Failed(f"unknown waits in {MOST_RUNS} runs: {found}")
+
+
 def counts(server):
     """Executions, loops, rows and calls are exact, in one session or several, and a statement that fails adds nothing."""
     reset(server)
@@ -61,13 +77,11 @@ def counts(server):
 
 def times(server):
     """Self times add up to the total, and self time is CPU and waits."""
-    reset(server)
-    server.psql(f"{JOIN.format(5)}; SELECT count(*) FROM t WHERE CASE WHEN i % 1000 = 0 THEN pg_sleep(0.02) IS NOT NULL ELSE true END")
-    for queryid, total, own, parts, plan, other in rows(
+    for queryid, total, own, parts, plan, other in waits(
         server,
-        """SELECT queryid, sum(total_ms) FILTER (WHERE node = 0), sum(self_ms), sum(cpu_ms + wait_io_ms + wait_lock_ms + wait_client_ms + wait_other_ms),
-        sum(plan_ms), sum(wait_other_ms) FILTER (WHERE kind = 'Seq Scan') FROM pg_stat_plan_nodes WHERE queryid IN
-        (SELECT queryid FROM pg_stat_plan_nodes WHERE relation = 't') GROUP BY queryid ORDER BY sum(total_ms)""",
+        lambda: server.psql(f"{JOIN.format(5)}; SELECT count(*) FROM t WHERE CASE WHEN i % 1000 = 0 THEN pg_sleep(0.02) IS NOT NULL ELSE true END"),
+        f"""SELECT queryid, sum(total_ms) FILTER (WHERE node = 0), sum(self_ms), sum(cpu_ms + wait_io_ms + wait_lock_ms + wait_client_ms + wait_other_ms),
+        sum(plan_ms), sum(wait_other_ms) FILTER (WHERE kind = 'Seq Scan') {OF_T} GROUP BY queryid ORDER BY sum(total_ms)""",
     ):
         total, own, parts, plan, other = map(float, (total, own, parts, plan, other))
         if not (abs(total - own) < 0.001 and abs(own - parts) < 0.001 and total <= plan):
@@ -149,9 +163,8 @@ def changed_partitions(server):
 
 def short_waits(server):
     """Waits that are shorter than the time between ticks have the right sum."""
-    reset(server)
-    server.psql("DO $$BEGIN FOR n IN 1 .. 1500 LOOP PERFORM pg_sleep(0.0002) FROM u WHERE k = 5; END LOOP; END$$")
-    [[self_ms, other]] = rows(server, "SELECT self_ms, wait_other_ms FROM pg_stat_plan_nodes WHERE relation = 'u'")
+    sleeps = "DO $$BEGIN FOR n IN 1 .. 1500 LOOP PERFORM pg_sleep(0.0002) FROM u WHERE k = 5; END LOOP; END$$"
+    [[self_ms, other]] = waits(server, lambda: server.psql(sleeps), f"SELECT sum(self_ms), sum(wait_other_ms) {OF_U}")
     if not 0.9 * float(self_ms) < float(other) <= float(self_ms):
         yield f"1500 short sleeps took {self_ms} ms, of which {other} ms are waits"
 
@@ -167,9 +180,8 @@ def waits_of_others(server):
         $$BEGIN IF i % 200 = 0 THEN PERFORM count(*) FROM t JOIN u USING (k); END IF; RETURN i; END$$; SET pg_fast_timing.profile = off;"""
     logged = "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on; SET auto_explain.log_nested_statements = on;"
     for name, before, statement in (("after", "", after), ("within", own, within)):
-        reset(server)
-        server.psql(f"{logged} {before} DO $$BEGIN {statement}; END$$")
-        [[self_ms, other]] = rows(server, "SELECT sum(self_ms), sum(wait_other_ms) FROM pg_stat_plan_nodes WHERE (queryid, planid) IN (SELECT queryid, planid FROM pg_stat_plan_nodes WHERE relation = 'u')")
+        script = f"{logged} {before} DO $$BEGIN {statement}; END$$"
+        [[self_ms, other]] = waits(server, lambda: server.psql(script), f"SELECT sum(self_ms), sum(wait_other_ms) {OF_U}")
         if not float(other) < 0.05 * float(self_ms):
             yield f"a statement {name} one that sleeps: {other} of {self_ms} ms are waits"
     server.psql("DROP FUNCTION own")
@@ -180,9 +192,10 @@ def stopped_worker(server):
     reset(server)
     with stopped(worker(server)):
         server.psql("SELECT pg_sleep(0.5) FROM u LIMIT 1")
-    [[self_ms, parts]] = rows(server, "SELECT sum(self_ms), sum(cpu_ms + wait_other_ms) FROM pg_stat_plan_nodes WHERE queryid IN (SELECT queryid FROM pg_stat_plan_nodes WHERE relation = 'u')")
-    if float(self_ms) < 450 or float(parts) > 50:
-        yield f"with a stopped worker: {self_ms} ms, of which {parts} ms have a reason"
+    parts = "cpu_ms, wait_io_ms, wait_lock_ms, wait_client_ms, wait_other_ms, plan_client_ms"
+    [[self_ms, known]] = rows(server, f"SELECT sum(self_ms), sum(num_nonnulls({parts})) FILTER (WHERE node = 0) {OF_U}")
+    if float(self_ms) < 450 or known != "0":
+        yield f"with a stopped worker: {self_ms} ms, {known} of its parts are known"
 
 
 def uncounted(server):
@@ -254,13 +267,15 @@ def printed(server):
 
 def to_slow_client(server):
     """Rows that a client reads slowly are time of the statement, and of no node."""
-    reset(server)
     command = server.installation.command("psql", "-X", "-A", "-t", "-q", "-c", "COPY (SELECT repeat(md5(i::text), 20) FROM t) TO STDOUT")
-    client = subprocess.Popen(command, env=server.env_inside, stdout=subprocess.PIPE)
-    until(lambda: server.psql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'ClientWrite'").strip() == "1", "the server waits for a client")
-    server.psql("SELECT pg_sleep(0.5)")
-    client.communicate()
-    [[waited, nodes_waited]] = rows(server, "SELECT sum(plan_client_ms), sum(wait_client_ms) FROM pg_stat_plan_nodes WHERE queryid IN (SELECT queryid FROM pg_stat_plan_nodes WHERE relation = 't')")
+
+    def read_slowly():
+        client = subprocess.Popen(command, env=server.env_inside, stdout=subprocess.PIPE)
+        until(lambda: server.psql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'ClientWrite'").strip() == "1", "the server waits for a client")
+        server.psql("SELECT pg_sleep(0.5)")
+        client.communicate()
+
+    [[waited, nodes_waited]] = waits(server, read_slowly, f"SELECT sum(plan_client_ms), sum(wait_client_ms) {OF_T}")
     if float(waited) < 400 or float(nodes_waited) > 2:
         yield f"a statement waited {waited} ms for its client, and its nodes {nodes_waited} ms"
 

@@ -5,7 +5,7 @@ import re
 import subprocess
 import tempfile
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from extension import HERE, force_parallel
@@ -67,11 +67,12 @@ def wrong(plan, name, wanted, low, high):
         yield f"other nodes waited: {others}"
 
 
-def explain(server, statement, *before):
+def explain(server, statement, *before, around=nullcontext):
     """Returns the plan of a statement. A busy machine can stop the worker for a moment: then nothing is said, and it runs again."""
     script = "; ".join([*before, f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}"])
     for _ in range(MOST_RUNS):
-        plan = explained(server.psql(script))["Plan"]
+        with around():
+            plan = explained(server.psql(script))["Plan"]
         if any("Waits" in node for node, _ in nodes(plan)):
             break
     return plan
@@ -108,8 +109,7 @@ def locks(server):
         ("UPDATE u SET i = i WHERE i = 5", "SELECT i FROM u WHERE i = 5 FOR UPDATE", "LockRows"),
         ("UPDATE u SET i = i WHERE i = 5", "UPDATE u SET i = i WHERE i = 5", "ModifyTable u"),
     ):
-        with locked(server, lock, 0.5):
-            plan = explain(server, statement)
+        plan = explain(server, statement, around=lambda lock=lock: locked(server, lock, 0.5))
         yield from (f"{statement}: {what}" for what in wrong(plan, name, "Lock", 300, 520))
 
 
