@@ -12,12 +12,8 @@ use timing_clock::Nanos;
 /// Backends report their statistics once per second, so a shorter observation shows nothing.
 const LEAST_WINDOW_S: f64 = 2.0;
 
-const EXAMPLES: &str = "\
-Watch the statistics of a server for a minute:
-  pg_timing advise --window 60 -h db1 -U postgres";
-
 #[derive(Debug, Args)]
-#[command(args_override_self = true, after_help = EXAMPLES)]
+#[command(args_override_self = true, after_help = include_str!("help/advise.txt").trim_end())]
 pub struct AdviseArguments {
     /// Time to watch the server's statistics, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds(LEAST_WINDOW_S), allow_negative_numbers = true)]

@@ -26,19 +26,8 @@ const ROOT_HINT: &str = "give a captured tree: a directory that contains proc/ a
 
 const LIMITS_HINT: &str = "a warning comes first: give it the lower limit, as in -w read=100ns -c read=1us";
 
-const EXAMPLES: &str = "\
-Check this host if your user may not read the kernel log:
-  sudo dmesg | pg_timing check --kernel-log -
-
-Print one line for a monitoring system, and warn if a read of the clock costs more than 100 ns:
-  pg_timing check --nagios -w read=100ns -c read=1us
-
-Write the facts of one host into a directory, and check them on another host:
-  pg_timing check --capture db1
-  pg_timing check --root db1";
-
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("help/check.txt").trim_end())]
 pub struct CheckArguments {
     /// Total measuring time, in seconds [default: 4, or 300 with --long]
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds(LEAST_S), allow_negative_numbers = true)]

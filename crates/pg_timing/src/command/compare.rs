@@ -18,24 +18,8 @@ const MAX_BYTES: u64 = 16 << 20;
 const INPUT_HINT: &str =
     "give the output of pg_timing check --format json, or of pg_test_timing from any PostgreSQL version";
 
-const RULE: &str = "\
-A figure changed if the difference exceeds the noise. The column \"noise\" is the largest difference that counts as the same. \
-An alarm counts only if the figure that it judges changed. On a busy host, the read cost is not compared, unless it changed by \
-more than load can explain.
-
-Much worse (exit status 2): a new critical alarm; or a clock that PostgreSQL reads went back, or its read cost doubled beyond \
-noise and is above 100 ns.
-Worse (exit status 1): a new warning; or a read of a clock that PostgreSQL reads costs over 5 ns more, beyond noise; or another \
-figure of such a clock is worse, see docs/compare.md.
-Better, same, and other differences: exit status 0. Not compared: exit status 3. The worst change counts.
-
-Compare reports of the same program, measured under the same load, for example before and after a kernel upgrade:
-  pg_timing check --format json > before.json
-  pg_timing check --format json > after.json
-  pg_timing compare before.json after.json";
-
 #[derive(Debug, Args)]
-#[command(after_help = RULE)]
+#[command(after_help = include_str!("help/compare.txt").trim_end())]
 pub struct CompareArguments {
     /// JSON report of check, or an output of pg_test_timing, from any PostgreSQL version; - is stdin
     #[arg(value_name = "BEFORE", value_hint = ValueHint::FilePath)]

@@ -54,47 +54,9 @@ const SLOWER: u8 = 1;
 
 const ONLY_SINGLE_PLANS: &str = "the formats plan-text and plan-json show single plans";
 
-/// The end of the help text.
-const WHAT_RUNS_DO: &str = "\
-A call is one request for the next row from a plan node; PostgreSQL reads the clock twice in each call. The overhead has two \
-parts: clock reads, and counting of rows and buffers. If the timed runs took longer than the calls can cost, the rest is not \
-explained by clock reads, and it is not overhead; for example, the machine was slower during these runs.
-
-The statement runs 13 to 165 times, or up to 370 times if the server has other timing methods; with a longer --time, \
-more often in proportion. With --against, each of the two statements runs up to 84 times. Each run is rolled back, \
-and it is read-only without --allow-writes. This does not undo effects outside the transaction, for example of \
-dblink_exec, of COPY TO in a function, or of pg_switch_wal. Each run repeats them. The runs appear in pg_stat_statements and in the log of \
-auto_explain.
-
-SET and RESET before the statement apply to all runs, and are undone after each run. pg_timing refuses settings that \
-would change what it measures or promises, for example auto_explain.log_analyze or default_transaction_read_only.
-
-Values of --param are given to a prepared statement. With plan_cache_mode = auto, the server first plans it for the values \
-(custom plan). From the sixth execution on it may use one plan for any values (generic plan). pg_timing uses the plan that \
-the server would use from then on, in all runs, and says which one that is. SET plan_cache_mode = force_custom_plan or \
-force_generic_plan selects one. pg_timing does not print the values itself. The server's error messages, which pg_timing repeats, and the server's log \
-can contain them. Other users of this host can see them in the list of processes.
-
-Show the overhead of a statement, node by node:
-  pg_timing explain -h db1 -d shop -c 'SELECT count(*) FROM orders'
-
-Show the overhead of a plan in a file, with the costs of the clock on the server's host:
-  pg_timing check --format json > host.json
-  pg_timing explain --plan plan.txt --host-report host.json
-
-Add up the plans that auto_explain wrote to logs, by statement:
-  pg_timing explain --plan *.log --all --host-report host.json
-
-Which of two statements is faster, and in which nodes? The exit status is 1 if the second one takes more time:
-  pg_timing explain -d shop -c 'SELECT ...' --against 'SELECT ...'
-  pg_timing explain -d shop -f query.sql --against-set 'jit = off'
-
-Measure the overhead per call on a temporary server:
-  pg_timing explain --ephemeral";
-
 /// If an option is repeated, the last one counts, as in psql. This allows a shell alias with default options.
 #[derive(Debug, Args)]
-#[command(args_override_self = true, after_help = WHAT_RUNS_DO)]
+#[command(args_override_self = true, after_help = include_str!("help/explain.txt").trim_end())]
 pub struct ExplainArguments {
     /// SQL statement to measure. SET, RESET and PREPARE may come before it, also in their own -c. Without -c and -f, measure the
     /// overhead per call with a test statement, which counts 100 000 rows. If no option names a server and none
@@ -406,7 +368,7 @@ fn print_totals(log: Log, format: ExplainFormat, bar: &dyn Fn(f64)) -> anyhow::R
     let report = report?;
     let page = || html::page(log::TITLE, &log::document(&report), None);
     print(&render(&report, || log::document(&report), page, format))?;
-    Ok(status_of_captured(&report.skipped, report.is_incomplete || !report.hosts.is_empty()))
+    Ok(status_of_captured(&report.skipped, report.is_incomplete || !report.hosts.is_empty() || report.total.runs == 0))
 }
 
 /// Prints single plans, or a line for each plan. Returns the exit status.

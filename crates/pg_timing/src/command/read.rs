@@ -16,12 +16,8 @@ const MAX_BYTES: u64 = 16 << 20;
 
 const TOO_LONG_HINT: &str = "cut out the part that pg_test_timing printed";
 
-const EXAMPLES: &str = "\
-Judge the clock of a host that has pg_test_timing, but not pg_timing:
-  pg_test_timing | pg_timing read -";
-
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("help/read.txt").trim_end())]
 pub struct ReadArguments {
     /// File with the output of pg_test_timing, or - for stdin
     #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]

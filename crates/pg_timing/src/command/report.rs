@@ -14,16 +14,8 @@ const MAX_BYTES: u64 = 16 << 20;
 
 const TOO_LONG_HINT: &str = "give the JSON output of pg_timing, and several files if you have many reports";
 
-const EXAMPLES: &str = "\
-Write a page about this host:
-  pg_timing report -o db1.html
-
-Write a page about several hosts. Type the first line on each of them:
-  pg_timing check --format json > db1.json
-  pg_timing report -o hosts.html db1.json db2.json";
-
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("help/report.txt").trim_end())]
 pub struct ReportArguments {
     /// Write the page to FILE, and not to stdout; the file is complete or not changed at all
     #[arg(short, long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]

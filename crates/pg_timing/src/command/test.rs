@@ -7,12 +7,8 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use std::io::Write;
 
-const EXAMPLES: &str = "\
-Print what pg_test_timing of PostgreSQL 15 to 18 prints:
-  pg_timing test --format classic";
-
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("help/test.txt").trim_end())]
 pub struct TestArguments {
     /// Measuring time per clock, in seconds
     #[arg(short, long, value_name = "SECONDS", default_value = "3", value_parser = count(u64::from(u32::MAX)).map(|seconds| seconds as u32), allow_negative_numbers = true)]

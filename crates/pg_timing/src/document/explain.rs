@@ -132,6 +132,9 @@ fn facts(report: &ExplainReport) -> Vec<(&'static str, String)> {
     };
     let margins = match &report.capture {
         Some(capture) if capture.given_plain_ms.is_none() => CAPTURED_MARGINS,
+        Some(capture) if capture.inputs_contradict => {
+            "interval: it covers the given time, and the expected cost of the calls"
+        }
         Some(_) => GIVEN_MARGINS,
         None => MARGINS,
     };
@@ -142,6 +145,13 @@ fn facts(report: &ExplainReport) -> Vec<(&'static str, String)> {
         }
         if report.nodes.iter().any(|node| node.corrected_rank.is_none()) {
             facts.push(("rank ?", UNKNOWN_RANKS.into()));
+        }
+        let outside = report.reported_ms - report.nodes.first().map_or(f64::INFINITY, |root| root.reported_ms);
+        if outside > (0.05 * report.reported_ms).max(1.0) {
+            facts.push((
+                "note",
+                format!("{} of the reported time are outside of the nodes: triggers, start and end", ms(outside)),
+            ));
         }
         if report.nodes.iter().any(|node| node.processes > 1) {
             facts.push(("note", "times of parallel nodes are per process".into()));
@@ -221,7 +231,7 @@ fn shares_of_time(report: &ExplainReport, calls: f64) -> String {
     }
     let (share, calls) = (percent(report.unexplained_share), count(calls.round() as u64));
     format!(
-        "{overhead} Another {share} is not explained by clock reads: the {calls} calls cannot cost that much. Perhaps the machine's \
+        "{overhead} At least another {share} is not explained by clock reads: the {calls} calls cannot cost that much. Perhaps the machine's \
          speed changed."
     )
 }
@@ -446,7 +456,9 @@ mod tests {
         let (report, runs) = report(100.0, [96.0, 97.0, 98.0], 0.25);
         let text = live_answer(&report, &runs);
         assert!(
-            text.contains("3% of the reported time is overhead: 2% clock reads, 1% row counting. Another 25% is not"),
+            text.contains(
+                "3% of the reported time is overhead: 2% clock reads, 1% row counting. At least another 25% is not"
+            ),
             "{text}"
         );
         let [rest, clock, counting, unexplained] = parts(&report);

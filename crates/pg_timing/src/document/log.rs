@@ -14,7 +14,7 @@ const NAMES: usize = 12;
 const COLUMNS: &str =
     "lost: time of the overhead. share: lost / reported. corrected: 92% interval of the time without overhead";
 const NESTED: &str = "Their rows are marked. The first line does not include them, because their time is also in the time of the \
-    statements that executed them";
+    statements that executed them. If CALL or DO executed them, it is missing there: these have no plan";
 
 pub fn document(report: &LogReport) -> Document {
     let table = |shown| Block::Table(table(&report.statements[..report.statements.len().min(shown)]));
@@ -61,6 +61,13 @@ fn row(statement: &LoggedStatement, longest_ms: f64) -> Row {
 /// Returns the headline: `Clock reads are 3.9% (2.5 to 5.4%) of all time in these 126 054 plans: 1.05 of 27.1 s.`
 fn answer(report: &LogReport) -> String {
     let LogTotal { runs, reported_ms, clock_ms, clock_share, overhead_share, .. } = report.total;
+    if runs == 0 {
+        return format!(
+            "The overhead of timing is not determined: all {} plans are of statements in functions, procedures or DO blocks, and the log has \
+             no plan of the statements that executed them.",
+            grouped(report.total.nested_runs)
+        );
+    }
     let plans = if runs == 1 { "this plan".into() } else { format!("these {} plans", grouped(runs)) };
     let [low, share, high, overhead] =
         [clock_share.low, clock_share.estimate, clock_share.high, overhead_share.estimate].map(percent);

@@ -124,7 +124,7 @@ fn differences(comparison: &StatementComparison) -> Table {
     let mut rows: Vec<Row> = shown.into_iter().map(|pair| row(pair, &a.nodes, &b.nodes)).collect();
     if a.outside_ms.estimate.max(b.outside_ms.estimate) >= least_ms {
         let [in_a, in_b] = [a, b].map(|side| digits(side.outside_ms.estimate));
-        let name = "outside of the nodes: triggers, start and end".to_string();
+        let name = "outside of the nodes: triggers, start and end, sending rows".to_string();
         let difference = difference(b.outside_ms.minus(a.outside_ms));
         rows.push(Row::new([in_a, in_b, difference, String::new(), String::new(), String::new(), name]));
     }

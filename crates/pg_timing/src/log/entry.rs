@@ -225,7 +225,7 @@ impl Outside {
 const SIGNS: [&str; 5] = ["rows=", "cost=", "Plan", "never executed", "<explain"];
 
 /// Returns where the first sign of a plan is. Without one, there is no plan.
-fn sign_of_plan(text: &str) -> Option<usize> {
+pub fn sign_of_plan(text: &str) -> Option<usize> {
     SIGNS.iter().filter_map(|sign| memmem::find(text.as_bytes(), sign.as_bytes())).min()
 }
 

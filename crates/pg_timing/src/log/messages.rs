@@ -400,7 +400,7 @@ impl Messages {
         if let Some(Record { word: CONTEXT, message }) = record {
             let of_plan = |open: &&mut Open| is_same(open) && open.state == State::Plan;
             if let Some(open) = self.open.iter_mut().rev().find(of_plan) {
-                (open.is_nested, open.state) = (is_nested(message), State::Context);
+                (open.is_nested, open.state, open.part) = (is_nested(message), State::Context, None);
                 return;
             }
         }

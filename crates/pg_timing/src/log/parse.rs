@@ -1,6 +1,6 @@
 //! Gives the text of an entry to the readers in plan/.
 
-use super::entry::{Entry, Format, Message};
+use super::entry::{Entry, Format, Message, sign_of_plan};
 use super::input::Place;
 use crate::plan::structured::Structured;
 use crate::plan::text::{self, names_node};
@@ -28,7 +28,12 @@ pub fn each(entry: Entry, needs_source: bool, found: &mut dyn FnMut(Logged, Foun
     let Entry { place, host, text, mut message, damage } = entry;
     let is_message = message.is_some() || damage.is_some();
     let format = message.as_ref().map(|message| message.format);
+    // The place is that of the text's first sign of a plan.
+    let before_sign = text[..sign_of_plan(&text).unwrap_or(0)].matches('\n').count() as u64;
     let mut add = |message: Option<Message>, plan: Found| {
+        let before = plan.as_ref().map_or(0, |plan| plan.line).saturating_sub(before_sign);
+        let line = place.line + if is_message { 0 } else { before };
+        let place = Place { line, ..place };
         let is_nested = message.as_ref().is_some_and(|message| message.is_nested);
         let with_time = |plan: Explained| match &message {
             Some(message) => Explained {

@@ -290,3 +290,35 @@ proptest! {
         prop_assert_eq!(without_name(json(&one), &one), without_name(json(&several), &several));
     }
 }
+
+#[test]
+fn a_log_with_only_nested_plans_is_not_determined() {
+    let nested =
+        entry("t", 1000, 10.0) + "CONTEXT:  SQL statement \"select 1\"\n\tPL/pgSQL function pr() line 1 at PERFORM\n";
+    let report = totals(&nested);
+    assert_eq!((report.total.runs, report.total.nested_runs), (0, 1));
+    let screen = crate::document::text::piped(&crate::document::log::document(&report));
+    assert!(screen.starts_with("The overhead of timing is not determined"), "{screen}");
+}
+
+/// Syslog numbers the parts of a message, and its context is one of them.
+#[test]
+fn the_parts_of_a_nested_plan_in_syslog_are_complete() {
+    let context = "CONTEXT:  SQL statement \"select 1\"\n\tPL/pgSQL function f() line 1 at PERFORM\n";
+    let lines = entry("t", 1000, 10.0) + context + &entry("u", 1000, 20.0);
+    let (mut message, mut part) = (0, 0);
+    let log: String = lines
+        .lines()
+        .map(|line| {
+            let (text, is_new) = match line.strip_prefix('\t') {
+                Some(rest) => (format!("#011{rest}"), false),
+                None => (format!("2026-11-28 21:24:06.179 UTC [7] {line}"), line.starts_with("LOG")),
+            };
+            (message, part) = if is_new { (message + 1, 1) } else { (message, part + 1) };
+            format!("Nov 28 21:24:05 db postgres[7]: [{message}-{part}] {text}\n")
+        })
+        .collect();
+    let report = totals(&log);
+    assert_eq!((report.plans, report.skipped.len()), (2, 0), "{report:?}\n{log}");
+    assert_eq!((report.total.runs, report.total.nested_runs), (1, 1));
+}

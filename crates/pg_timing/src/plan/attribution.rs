@@ -259,11 +259,13 @@ impl SelfTimes {
     ///
     /// If the nodes that a node runs took longer than the node itself, they ran in parallel or elsewhere. Then each gets the
     /// same part of the time that there is, and their own self times are not determined. If the excess is within the rounding
-    /// error, the times are scaled the same way, but the self times stay determined.
+    /// errors, it is subtracted from the rounded times, and the self times stay determined.
     fn of(plan: &[PlanNode], callees: &[Vec<(usize, f64)>], times: &[f64], whole_ms: f64) -> SelfTimes {
         let called_ms: Vec<f64> =
             callees.iter().map(|callees| callees.iter().map(|&(callee, part)| part * times[callee]).sum()).collect();
         let (mut granted, mut factors, mut rest_ms) = (vec![0.0; plan.len()], vec![1.0; plan.len()], whole_ms);
+        // The part of each rounding error of its callees that a node subtracts.
+        let (mut roundings, error) = (vec![0.0; plan.len()], |index: usize| plan[index].rounding_ms.min(times[index]));
         let mut divided = SelfTimes {
             estimates: vec![0.0; plan.len()],
             bounds: vec![Range::default(); plan.len()],
@@ -271,14 +273,22 @@ impl SelfTimes {
         };
         for index in callers_first(plan) {
             let parts = &plan[index].callers.parts;
-            let mut ms: f64 = parts.iter().map(|&(caller, part)| part * factors[caller] * times[index]).sum();
+            let mut ms: f64 = parts
+                .iter()
+                .map(|&(caller, part)| part * (factors[caller] * times[index] - roundings[caller] * error(index)))
+                .sum();
             // The root, and data-modifying CTEs that no node reads to the end.
             if parts.is_empty() {
                 ms = times[index].min(rest_ms);
                 rest_ms -= ms;
             }
             granted[index] = ms;
-            factors[index] = if called_ms[index] > ms { ms / called_ms[index] } else { 1.0 };
+            let rounding: f64 = callees[index].iter().map(|&(callee, part)| part * error(callee)).sum();
+            if called_ms[index] > ms + rounding {
+                factors[index] = ms / called_ms[index];
+            } else if called_ms[index] > ms {
+                roundings[index] = (called_ms[index] - ms) / rounding;
+            }
             let estimate = (ms - called_ms[index]).max(0.0);
             divided.estimates[index] = estimate;
             divided.bounds[index] = Range::exactly(estimate);

@@ -12,6 +12,7 @@ use memchr::memmem;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use text::ARROW;
 
 /// Levels of JSON around a plan: a JSON log whose message contains a plan.
 const MAX_NESTING: usize = 2;
@@ -25,10 +26,14 @@ pub fn each_plan(text: &str, needs_source: bool, found: &mut dyn FnMut(Found)) {
 /// The same for a text that can contain this number of levels of JSON.
 fn each_plan_in(text: &str, nesting: usize, needs_source: bool, found: &mut dyn FnMut(Found)) {
     let text = plain(text);
-    let mut search = Search { nesting, needs_source, found, query: None, reported_damage: false };
+    let mut search = Search { nesting, needs_source, found, line: 0, query: None, reported_damage: false };
     let mut rest = &*text;
     while !rest.is_empty() {
-        rest = &rest[search.next(rest)..];
+        let (read, after) = rest.split_at(search.next(rest));
+        // A repaired text can have other lines.
+        let is_exact = matches!(text, Cow::Borrowed(_));
+        search.line += u64::from(is_exact) * read.matches('\n').count() as u64;
+        rest = after;
     }
 }
 
@@ -37,6 +42,8 @@ struct Search<'a> {
     nesting: usize,
     needs_source: bool,
     found: &'a mut dyn FnMut(Found),
+    /// lines before the plan
+    line: u64,
     /// auto_explain's `Query Text` precedes the plan
     query: Option<String>,
     /// report a damaged plan once, not for each of its lines
@@ -74,6 +81,7 @@ impl Search<'_> {
         (self.found)(plan.map(|plan| Explained {
             query: plan.query.or(query),
             source: plan.source.or(source),
+            line: self.line,
             ..plan
         }));
     }
@@ -224,22 +232,23 @@ fn unframed(rest: &str, frame: &Frame, is_end: impl Fn(&str) -> bool) -> (String
 fn text_plan_length(rest: &str) -> usize {
     let mut last = first_line(rest);
     let mut end = last.len();
-    while end < rest.len() && !ends_text_plan(&rest[end..], last) {
+    while end < rest.len() && !ends_text_plan(&rest[end..], last, end == last.len()) {
         last = first_line(&rest[end..]);
         end += last.len();
     }
     end
 }
 
-/// Returns whether the first line of `rest` cannot belong to the text plan before it. `last` is the line above.
-fn ends_text_plan(rest: &str, last: &str) -> bool {
+/// Returns whether the first line of `rest` cannot belong to the text plan before it. `last` is the line above, which may be the
+/// root's. A line below the root has an arrow, if it is a node's.
+fn ends_text_plan(rest: &str, last: &str, is_below_root: bool) -> bool {
     let line = first_line(rest).trim();
     if line.is_empty() {
         return false;
     }
     line == "QUERY PLAN"
         || match begins(rest) {
-            Some(Begin::Text(_)) => !layout::is_open(last),
+            Some(Begin::Text(_)) => !(layout::is_open(last) && (is_below_root || last.contains(ARROW))),
             Some(Begin::Structured(..)) => true,
             Some(Begin::Json(_)) => looks_like_json(rest),
             Some(Begin::Below) | None => false,

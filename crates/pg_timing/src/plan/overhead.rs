@@ -278,7 +278,12 @@ impl Expected {
     fn of(plan: &Plan, clock: &ServerClock, counts_buffers: bool) -> Result<Expected, Unusable> {
         let cost = CallCost::new(clock.read_ns, clock.timed_call_ns, clock.system_read_ns, counts_buffers);
         let per_process = plan.calls_per_process().low;
-        let least_ms = per_process * cost.least_clock_ns() * MS_PER_NS;
+        // Workers make their calls while the leader makes its own.
+        let of_leader =
+            plan.nodes.iter().filter(|node| node.processes <= 1.0).map(|node| node.calls.estimate).sum::<f64>();
+        let of_workers = plan.calls_per_process().estimate - plan.other_calls - of_leader;
+        let at_once = of_leader.min(of_workers) / (of_leader + of_workers).max(1.0);
+        let least_ms = per_process * (1.0 - at_once) * cost.least_clock_ns() * MS_PER_NS;
         if least_ms > plan.execution_ms {
             return Err(read_cost_too_high(per_process, clock.read_ns, least_ms, plan.execution_ms));
         }
@@ -300,7 +305,7 @@ impl Expected {
         Ok(Expected {
             overhead: Range { low, estimate, high: overhead.high.min(most) },
             per_call_ns: Range { low: per_call_ns.low.min(least_call_ns), ..per_call_ns },
-            exceeds_the_plan: overhead.low > most,
+            exceeds_the_plan: overhead.low * (1.0 - at_once) > most,
             cost,
         })
     }
@@ -359,7 +364,7 @@ fn calls_on_a_cpu(node: &PlanNode, cpus: Option<f64>) -> Range {
 /// Between a quarter and three quarters of a call's overhead may fall into the node's own time. The rest falls into its
 /// caller's time.
 fn longest_overhead_ms(plan: &Plan, cost: &CallCost) -> f64 {
-    if plan.nodes.iter().any(|node| node.processes > 1.0 || !node.rows_are_calls) {
+    if plan.nodes.iter().any(|node| node.processes > 1.0 || node.printed.is_gather() || !node.rows_are_calls) {
         return plan.execution_ms;
     }
     const LARGEST_PART: f64 = 0.75;

@@ -42,6 +42,9 @@ pub struct Explained {
     /// what the user should know about how a captured plan was read
     #[serde(skip)]
     pub notes: Vec<String>,
+    /// lines before it in its text, if they are known
+    #[serde(skip)]
+    pub line: u64,
     /// the text of the plan, if the caller needs it
     #[serde(skip)]
     pub source: Option<PlanSource>,

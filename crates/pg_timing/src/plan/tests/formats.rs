@@ -62,7 +62,7 @@ fn escaped(text: &str) -> String {
 fn plans(text: &str) -> Vec<Explained> {
     let mut all = Vec::new();
     each_plan(text, false, &mut |plan| all.push(plan.unwrap_or_else(|why| panic!("{why:?}\n{text}"))));
-    all
+    all.into_iter().map(|plan| Explained { line: 0, ..plan }).collect()
 }
 
 proptest! {

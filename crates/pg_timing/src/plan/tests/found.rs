@@ -23,7 +23,8 @@ const JSON: &str = r#"[
 
 fn plans(text: &str) -> Vec<Found> {
     let mut plans = Vec::new();
-    each_plan(text, false, &mut |plan| plans.push(plan));
+    // The same plan has another line in each frame.
+    each_plan(text, false, &mut |plan| plans.push(plan.map(|plan| Explained { line: 0, ..plan })));
     plans
 }
 
@@ -140,4 +141,26 @@ fn the_text_of_an_indented_plan_is_not_indented() {
         each_plan(&indented, true, &mut |plan| sources.extend(plan.unwrap().source));
         assert!(matches!(&sources[..], [PlanSource::Text(text)] if text == plan), "{indentation:?}: {sources:?}");
     }
+}
+
+#[test]
+fn any_line_can_stand_between_two_plans() {
+    for line in
+        ["SET", "Second run", "EXPLAIN ANALYZE select count(*) from t;", "After (TIMING OFF):", "Time: 181.123 ms", "x"]
+    {
+        for between in [format!("{line}\n"), format!("{line}\n\n"), format!("\n{line}\n")] {
+            let text = format!("{TEXT}{between}{TEXT}");
+            assert_eq!(plans(&text), [Ok(only_plan(TEXT)), Ok(only_plan(TEXT))], "{text}");
+        }
+    }
+}
+
+#[test]
+fn each_plan_has_its_line() {
+    let mut lines = Vec::new();
+    let text = format!("first\n{TEXT}\nsecond\n{JSON}\n> quoted\n{}", each_line(TEXT, |line| format!("> {line}")));
+    each_plan(&text, false, &mut |plan| lines.push(plan.unwrap().line));
+    let of_plan = |plan: &str| plan.lines().count() as u64;
+    let second = 1 + of_plan(TEXT) + 2;
+    assert_eq!(lines, [1, second, second + of_plan(JSON) + 2]);
 }

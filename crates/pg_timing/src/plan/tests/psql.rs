@@ -4,7 +4,8 @@ use std::path::Path;
 /// Returns the plans of a text, or why they are not readable.
 pub fn plans(text: &str) -> Vec<Result<Explained, String>> {
     let mut plans = Vec::new();
-    each_plan(text, false, &mut |plan| plans.push(plan.map_err(|why| format!("{why:?}"))));
+    let without_line = |plan| Explained { line: 0, ..plan };
+    each_plan(text, false, &mut |plan| plans.push(plan.map(without_line).map_err(|why| format!("{why:?}"))));
     plans
 }
 

@@ -7,7 +7,7 @@
 //! rounds.
 
 use super::RunOptions;
-use super::report::{median_planning_ms, overhead};
+use super::report::{notable_planning, overhead};
 use super::runs::{BASELINE, REPORTED, ROUND_TRIPS, ROUND_TRIPS_OF_A_ROUND};
 use super::runs::{Course, End, LEAST_ROUNDS, RunMode, Runs, bare_calls_ms, run, say_how_long};
 use super::script::Script;
@@ -15,12 +15,12 @@ use super::server::LiveServer;
 use super::session::{RunSession, UsersSettings};
 use super::subject::Subject;
 use crate::error::{Error, require};
-use crate::human::{duration, grouped};
+use crate::human::grouped;
 use crate::plan::PlanNode;
 use crate::plan::attribution::attribute;
 use crate::report::{
-    ComparedNode, ComparedStatement, Difference, ExplainedNode, NS_PER_MS, NodePair, Range, Spread,
-    StatementComparison, is_too_short,
+    ComparedNode, ComparedStatement, Difference, ExplainedNode, NodePair, Range, Spread, StatementComparison,
+    is_too_short,
 };
 use crate::server::connection::Connection;
 use crate::statistics::{Round, is_decided, median, ratio};
@@ -50,7 +50,8 @@ impl<'a> Side<'a> {
     fn prepare(session: &mut RunSession<'a>, name: &'static str, script: &'a Script) -> Result<Side<'a>, Error> {
         // A has the names of a single statement.
         let suffix = if name == "A" { "" } else { "_b" };
-        let subject = session.use_settings(&script.settings).and_then(|()| Subject::prepare(session, script, suffix));
+        let subject =
+            session.use_settings(&script.settings).and_then(|()| Subject::prepare(session, script, suffix, false));
         let subject = subject.map_err(|error| of_side(name, error, session))?;
         let (users, hides_statements) = (session.users, session.connection.hides_statements);
         Ok(Side { name, script, users, hides_statements, subject, runs: Runs::default() })
@@ -90,9 +91,8 @@ impl<'a> Side<'a> {
         if rows >= MANY_ROWS {
             notes.push(format!("the time of {name} includes sending its rows to the client: {}", grouped(rows)));
         }
-        if let Some(ms) = median_planning_ms(&self.runs) {
-            let planning = duration(ms * NS_PER_MS);
-            notes.push(format!("the server plans {name} at each execution: {planning}, which is not included"));
+        if let Some(time) = notable_planning(&self.subject, &self.runs) {
+            notes.push(format!("planning {name} takes {time}, which is not included"));
         }
         if self.runs.reported.first().is_some_and(|plan| plan.any(|node| node.kind == "ModifyTable")) {
             notes
@@ -106,7 +106,10 @@ impl<'a> Side<'a> {
         let samples = self.runs.ms_of(BASELINE);
         // From the calls alone.
         let overhead = overhead(&self.runs, None);
-        let scale = if overhead.corrected.estimate > 0.0 { ms / overhead.corrected.estimate } else { 0.0 };
+        // Sending rows is not the work of a node.
+        let most = if self.runs.rows_sent >= MANY_ROWS { 1.0 } else { f64::INFINITY };
+        let estimate = overhead.corrected.estimate;
+        let scale = if estimate > 0.0 { (ms / estimate).min(most) } else { 0.0 };
         let flat = self.runs.reported.first().map_or(&[][..], |plan| &plan.nodes);
         let nodes = attribute(&self.runs.reported, &overhead).into_iter().zip(flat);
         let nodes: Vec<_> = nodes.map(|(node, flat)| compared(node, flat, error.times(scale))).collect();
@@ -407,7 +410,7 @@ mod tests {
     fn the_documented_number_of_runs_is_correct() {
         let runs = 1 + 2 * MOST_ROUNDS as usize + LEAST_ROUNDS;
         let sentence = format!("each of the two statements runs up to {runs} times");
-        let help = include_str!("../../command/explain.rs");
+        let help = include_str!("../../command/help/explain.txt");
         for text in [help, include_str!("../../../../../docs/touches.md")] {
             let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(words.contains(&sentence), "{sentence}");

@@ -52,7 +52,7 @@ pub fn explain(
     session.use_settings(&script.settings)?;
     let mut server = server::LiveServer::read(&mut session)?;
     server.find_timings(&mut session)?;
-    let subject = subject::Subject::prepare(&mut session, script, "")?;
+    let subject = subject::Subject::prepare(&mut session, script, "", true)?;
     progress(0.0);
     session.prepare_own()?;
     let modes = runs::modes(&server.timings);
@@ -61,8 +61,7 @@ pub fn explain(
     runs.round_trip_ms = session.round_trip_ms(ROUND_TRIPS)?;
     runs.bare_calls_ms = runs::bare_calls_ms(&mut session, runs.round_trip_ms, TIMED)?;
     let course = Course::new(options.time);
-    let half_width = |runs: &Runs| report::overhead(runs, report::measured(runs)).corrected.relative_half_width();
-    while runs.end.is_none() && !is_enough(runs.rounds(), half_width(&runs)) {
+    while runs.end.is_none() && !is_enough(runs.rounds(), report::relative_error(&runs)) {
         let one_round = |session: &mut RunSession| runs::round(session, &subject, &runs, &modes);
         let (round, end) = course.round(runs.rounds(), &mut session, progress, one_round)?;
         round.into_iter().for_each(|round| runs.add(round));

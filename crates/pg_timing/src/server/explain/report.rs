@@ -18,8 +18,6 @@ use crate::report::{ExplainReport, LiveRuns, Range, Spread, Timed, is_too_short}
 use crate::report::{LEAST_PART, MOST_PART, MS_PER_NS, NS_PER_MS, OVERLAP_NS, WORK_ERROR};
 use crate::statistics::{ERROR, median, median_interval, quantile, sorted};
 
-/// psql's \timing includes the time to send them.
-const MANY_ROWS: f64 = 1000.0;
 /// Clock reads are about this part of a call's overhead. The rest is the counting of rows and buffers.
 const CLOCK_PART: f64 = 0.85;
 
@@ -27,9 +25,9 @@ const CLOCK_PART: f64 = 0.85;
 /// pairs of runs show, if there is one, with the cost of the calls.
 pub fn overhead(runs: &Runs, measured: Option<Range>) -> Overhead {
     let reported = median(&runs.ms_of(REPORTED));
-    let (calls, at_once) =
-        runs.reported.first().map_or((0.0, 1.0), |run| (run.calls_per_process().estimate, run.concurrent_processes()));
-    let possible = possible_overhead(runs, reported, calls * at_once)
+    let calls = calls(runs);
+    let at_once = runs.reported.first().map_or(1.0, Plan::concurrent_processes);
+    let possible = possible_overhead(runs, reported, calls.times(at_once))
         .filter(|possible| measured.is_none() || !reads_cost_more(runs, reported, *possible));
     let (overhead, unexplained) = match (measured, possible) {
         (Some(measured), Some(possible)) => limit_by_calls(measured, possible),
@@ -41,7 +39,7 @@ pub fn overhead(runs: &Runs, measured: Option<Range>) -> Overhead {
         None => CLOCK_PART * overhead.estimate,
     };
     let clock = clock.clamp(0.0, overhead.estimate);
-    Overhead { reported, corrected: overhead.subtracted_from(reported), clock, unexplained, calls }
+    Overhead { reported, corrected: overhead.subtracted_from(reported), clock, unexplained, calls: calls.estimate }
 }
 
 /// Returns by how much one mode takes longer than another, as a fraction of the reported time. Runs of the same round are compared.
@@ -68,7 +66,7 @@ pub fn measured(runs: &Runs) -> Option<Range> {
 
 /// Returns the overhead that the calls can cost. Parallel processes that share a CPU wait for each other's timing, so `calls` may be
 /// those of all processes. `None` if noise hides the cost of a bare call.
-fn possible_overhead(runs: &Runs, reported: f64, calls: f64) -> Option<Range> {
+fn possible_overhead(runs: &Runs, reported: f64, calls: Range) -> Option<Range> {
     let bare = sorted(&runs.bare_calls_ms);
     // The machine may be as slow during the runs as it was in the slowest loops, but not as slow as an interrupted loop seemed.
     let (usual, slow) = (median(&bare), quantile(&bare, 0.9));
@@ -82,11 +80,11 @@ fn possible_overhead(runs: &Runs, reported: f64, calls: f64) -> Option<Range> {
     // Two reads.
     let most_overlap = 2.0 * OVERLAP_NS * MS_PER_NS;
     let least = (LEAST_PART * usual).max(usual - most_overlap);
-    let slower_work = (WORK_ERROR * reported).min(calls * usual);
+    let slower_work = (WORK_ERROR * reported).min(calls.high * usual);
     (usual > 0.0).then(|| Range {
-        low: (calls * least).min(reported),
-        estimate: (calls * usual).min(reported),
-        high: (calls * slow * stretch * MOST_PART + slower_work).min(reported),
+        low: (calls.low * least).min(reported),
+        estimate: (calls.estimate * usual).min(reported),
+        high: (calls.high * slow * stretch * MOST_PART + slower_work).min(reported),
     })
 }
 
@@ -98,13 +96,22 @@ fn reads_cost_more(runs: &Runs, reported: f64, possible: Range) -> bool {
 
 /// Returns the measured overhead within the limits of what the calls can cost, and the time that they cannot explain.
 fn limit_by_calls(measured: Range, possible: Range) -> (Range, f64) {
-    if measured.estimate > possible.high {
-        // The two contradict each other, so what both allow would be too narrow.
+    // The two contradict each other, so what both allow would be too narrow. A baseline run can contain more work than a timed one.
+    if measured.estimate > possible.high || measured.high < possible.low {
         let unexplained = if measured.low > possible.high { measured.estimate - possible.high } else { 0.0 };
         return (Range { low: possible.low.min(measured.low), ..possible }, unexplained);
     }
-    // The calls cost something, even if noise hides it.
-    (Range { high: measured.high.clamp(possible.low, possible.high), ..measured }, 0.0)
+    (Range { high: measured.high.min(possible.high), ..measured }, 0.0)
+}
+
+/// Returns the relative error of the corrected time. If the pairs show more overhead than the calls can cost, and that can still be
+/// chance, the time is as uncertain as this difference.
+pub fn relative_error(runs: &Runs) -> f64 {
+    let measured = measured(runs);
+    let Overhead { reported, corrected, unexplained, .. } = overhead(runs, measured);
+    let difference = measured.map_or(0.0, |measured| measured.estimate - (reported - corrected.low));
+    let doubt = if unexplained > 0.0 { 0.0 } else { difference / reported };
+    corrected.relative_half_width().max(doubt)
 }
 
 /// Builds the report of a statement's runs.
@@ -114,7 +121,7 @@ pub fn report(server: &LiveServer, script: &Script, subject: &Subject, runs: &Ru
         settings: server.settings.clone(),
         statement: Some(script.text.clone()),
         runs: Some(live_runs(server, script, subject, runs, &overhead)),
-        notes: notes(server, subject, runs, overhead.corrected.relative_half_width()),
+        notes: notes(server, subject, runs, relative_error(runs)),
         nodes: attribute(&runs.reported, &overhead),
         ..overhead.report()
     }
@@ -150,7 +157,7 @@ fn live_runs(server: &LiveServer, script: &Script, subject: &Subject, runs: &Run
         given_settings,
         plan_mode: subject.plan_mode.map(Into::into),
         round_trip_ms: runs.round_trip_ms.estimate,
-        planning_ms: median_planning_ms(runs),
+        planning_ms: median_planning_ms(runs).or(subject.planning_ms),
         calls: runs.reported.first().map_or(0.0, |run| run.all_calls().estimate),
         clock_per_call_ns: per_call_with_margin(overhead.clock, timing, overhead),
         rows_per_call_ns: per_call_with_margin(counting_ms, counting, overhead),
@@ -177,8 +184,8 @@ fn notes(server: &LiveServer, subject: &Subject, runs: &Runs, half_width: f64) -
     if runs.rows_sent > 0 {
         notes.push(format!("the baseline includes sending its rows to the client: {}", runs.rows_sent));
     }
-    notes.extend(plan_mode(subject.plan_mode, runs));
-    let rows = runs.reported.first().and_then(Plan::rows).filter(|rows| subject.skips_rows && *rows >= MANY_ROWS);
+    notes.extend(plan_mode(subject, runs));
+    let rows = runs.reported.first().and_then(Plan::rows).filter(|rows| subject.skips_rows && *rows > 0.0);
     notes.extend(rows.map(|rows| format!("{rows} rows are not sent to the client, so psql's \\timing shows more")));
     notes.extend(different_calls(runs));
     notes.extend(imprecise(runs, half_width));
@@ -189,15 +196,22 @@ fn notes(server: &LiveServer, subject: &Subject, runs: &Runs, half_width: f64) -
 }
 
 /// Returns the median planning time, if baseline runs include it.
-pub fn median_planning_ms(runs: &Runs) -> Option<f64> {
+fn median_planning_ms(runs: &Runs) -> Option<f64> {
     (!runs.planning_ms.is_empty()).then(|| median(&runs.planning_ms))
 }
 
+/// Returns the time to plan the statement, if it is a part of the baseline, or not small compared with it.
+pub fn notable_planning(subject: &Subject, runs: &Runs) -> Option<String> {
+    const NOTABLE: f64 = 0.1;
+    let not_small = |ms: &f64| *ms > NOTABLE * median(&runs.ms_of(BASELINE));
+    let ms = median_planning_ms(runs).or(subject.planning_ms.filter(not_small))?;
+    Some(duration(ms * NS_PER_MS))
+}
+
 /// Returns a note about the plan for the values of parameters, and about its planning.
-fn plan_mode(plan_mode: Option<&str>, runs: &Runs) -> Option<String> {
-    let planning =
-        median_planning_ms(runs).map(|ms| format!("planning took {} and is not included", duration(ms * NS_PER_MS)));
-    match plan_mode {
+fn plan_mode(subject: &Subject, runs: &Runs) -> Option<String> {
+    let planning = notable_planning(subject, runs).map(|time| format!("planning took {time} and is not included"));
+    match subject.plan_mode {
         Some(CUSTOM) => {
             Some(format!("the server plans the statement for these values (custom plan); {}", planning?))
         }
@@ -214,19 +228,25 @@ fn plan_mode(plan_mode: Option<&str>, runs: &Runs) -> Option<String> {
 fn imprecise(runs: &Runs, half_width: f64) -> Option<String> {
     const WANTED: f64 = 0.05;
     // The error of what the calls can cost does not depend on the number of rounds.
-    let runs_vary = runs.ratio(REPORTED).is_some_and(|ratio| ratio.relative_half_width() > WANTED);
+    let runs_vary =
+        runs.ratio(REPORTED).filter(|ratio| ratio.relative_half_width() > WANTED).and(measured(runs)).is_some();
     (runs_vary && half_width > WANTED && half_width.is_finite() && runs.end != Some(End::Stopped)).then(|| {
         let (percent, rounds) = (100.0 * half_width, runs.rounds());
-        format!("the runs varied, so the time is known to {percent:.0}% after {rounds} rounds; a longer --time gives a narrower interval")
+        format!("the runs varied, so the time is known to {percent:.0}% after {rounds} rounds; a --time above 20 s gives a narrower interval")
     })
 }
 
-/// Returns a note if the numbers of calls differ. The overhead per call uses the calls of the first run.
+/// Returns the numbers of calls: the smallest, the median, and the largest.
+fn calls(runs: &Runs) -> Range {
+    let calls = sorted(&runs.reported.iter().map(|run| run.calls_per_process().estimate).collect::<Vec<_>>());
+    Range { low: quantile(&calls, 0.0), estimate: quantile(&calls, 0.5), high: quantile(&calls, 1.0) }
+}
+
+/// Returns a note if the numbers of calls differ. The overhead per call uses the median.
 fn different_calls(runs: &Runs) -> Option<String> {
     const TOLERANCE: f64 = 1.1;
     const FEW: f64 = 10.0;
-    let calls = runs.reported.iter().map(|run| run.calls_per_process().estimate);
-    let (min, max) = calls.fold((f64::INFINITY, 0.0_f64), |(min, max), calls| (min.min(calls), max.max(calls)));
+    let Range { low: min, high: max, .. } = calls(runs);
     (max > min * TOLERANCE + FEW)
         .then(|| format!("the number of calls varied from {min} to {max}, so the overhead per call is less certain"))
 }
@@ -334,7 +354,7 @@ mod tests {
         assert_eq!(limit_by_calls(range(2.0, 50.0, 90.0), range(4.0, 10.0, 20.0)), (range(2.0, 10.0, 20.0), 0.0));
         assert_eq!(limit_by_calls(range(25.0, 50.0, 90.0), range(4.0, 10.0, 20.0)), (range(4.0, 10.0, 20.0), 30.0));
         assert_eq!(limit_by_calls(range(8.0, 12.0, 90.0), range(4.0, 10.0, 20.0)), (range(8.0, 12.0, 20.0), 0.0));
-        assert_eq!(limit_by_calls(range(0.0, 0.0, 1.0), range(4.0, 10.0, 20.0)), (range(0.0, 0.0, 4.0), 0.0));
+        assert_eq!(limit_by_calls(range(0.0, 0.0, 1.0), range(4.0, 10.0, 20.0)), (range(0.0, 10.0, 20.0), 0.0));
     }
 
     #[test]
@@ -357,14 +377,38 @@ mod tests {
     }
 
     #[test]
-    fn noise_does_not_make_the_overhead_negative() {
+    fn baseline_runs_that_contain_more_work_say_nothing_about_the_calls() {
         let runs = Runs { bare_calls_ms: vec![40e-6; 9], ..runs_of([300.0; 8], 195.0) };
         let overhead = combined(&runs);
         assert_eq!(factor(&overhead).unwrap().low, 1.0);
-        // Each call costs at least a fifth of a bare call.
-        assert!((overhead.corrected.low - 192.0).abs() < 0.1 && overhead.corrected.high == 200.0);
-        let nodes = attribute(&runs.reported, &overhead);
-        assert!(nodes.iter().all(|node| node.corrected_ms.estimate == node.reported_ms && node.clock_share == 0.0));
+        // A million calls cost 40 ms, and at most 52 + 6 ms.
+        assert!((overhead.corrected.low - 142.0).abs() < 0.5 && overhead.corrected.high == 200.0, "{overhead:?}");
+        assert!((overhead.corrected.estimate - 160.0).abs() < 0.1, "{overhead:?}");
+    }
+
+    #[test]
+    fn different_numbers_of_calls_widen_what_the_calls_can_cost() {
+        let mut runs = Runs { bare_calls_ms: vec![20e-6; 9], ..slow_runs() };
+        let equal = combined(&runs).corrected;
+        runs.reported[3].nodes[1].calls = Range::exactly(3e6);
+        assert!(combined(&runs).corrected.low < equal.low - 30.0);
+        let mut added = Runs::default();
+        for calls in [5.0, 9.0, 1.0] {
+            let mut round = Runs { reported: vec![runs.reported[0].clone()], ..Runs::default() };
+            round.reported[0].nodes[1].calls = Range::exactly(calls);
+            added.add(round);
+        }
+        assert_eq!(added.reported[0].nodes[1].calls, Range::exactly(5.0), "the first plan stands for all");
+    }
+
+    #[test]
+    fn a_difference_that_can_be_chance_needs_more_rounds() {
+        // The pairs show 10% more than the calls can cost, in some of the rounds.
+        let varying = [100.0, 200.0, 100.0, 200.0, 200.0, 100.0, 200.0, 100.0];
+        let runs = Runs { bare_calls_ms: vec![0.1e-6; 9], ..runs_of(varying, 200.0) };
+        assert!(combined(&runs).unexplained == 0.0 && relative_error(&runs) > 0.1, "{}", relative_error(&runs));
+        let certain = Runs { bare_calls_ms: vec![0.1e-6; 9], ..slow_runs() };
+        assert!(combined(&certain).unexplained > 0.0 && relative_error(&certain) < 0.03);
     }
 
     #[test]
@@ -411,7 +455,18 @@ mod tests {
             let subject = Subject { skips_rows: true, ..Subject::default() };
             let of = |rows| notes(&LiveServer::default(), &subject, &runs([90.0; 3], [rows; 3]), 0.01);
             assert!(of(5000)[0].starts_with("5000 rows are not sent"));
-            assert_eq!(of(900), Vec::<String>::new());
+            assert!(of(9)[0].starts_with("9 rows are not sent"), "they can be wide");
+            assert_eq!(of(0), Vec::<String>::new());
+        }
+
+        #[test]
+        fn a_long_planning_time_is_noted() {
+            let of = |planning_ms| {
+                let subject = Subject { planning_ms: Some(planning_ms), ..Subject::default() };
+                notes(&LiveServer::default(), &subject, &runs([90.0; 3], [9; 3]), 0.01)
+            };
+            assert_eq!(of(13.5), ["planning took 13.5 ms and is not included"]);
+            assert_eq!(of(0.5), Vec::<String>::new());
         }
 
         #[test]
@@ -424,7 +479,7 @@ mod tests {
         #[test]
         fn rounds_that_vary_are_noted() {
             let note = imprecise(&runs([80.0, 120.0, 95.0], [900; 3]), 0.1).unwrap();
-            assert!(note.contains("to 10% after 3 rounds") && note.contains("a longer --time"), "{note}");
+            assert!(note.contains("to 10% after 3 rounds") && note.contains("a --time above 20 s"), "{note}");
             assert_eq!(imprecise(&runs([90.0, 90.1, 90.2], [900; 3]), 0.1), None, "the calls are uncertain");
             assert_eq!(imprecise(&Runs { end: Some(End::Stopped), ..runs([80.0, 120.0, 95.0], [900; 3]) }, 0.1), None);
         }

@@ -18,8 +18,7 @@ const REMOVAL_LIMIT: Duration = Duration::from_secs(5);
 const EMPTY: &str = "pg_timing_empty";
 const BARE_CALLS: &str = "pg_timing_bare_calls";
 /// Options of EXPLAIN. A plan without ANALYZE runs nothing.
-const PLAN: &str = "FORMAT JSON";
-const PLAN_WITH_TIME: &str = "SUMMARY, FORMAT JSON";
+const PLAN: &str = "SUMMARY, FORMAT JSON";
 /// Rows of the loop of bare calls. It takes some ms, or 60 ms where a clock read takes 800 ns.
 const BARE_CALL_ROWS: u32 = 20_000;
 
@@ -250,7 +249,7 @@ impl<'a> RunSession<'a> {
     /// because the machine can change its speed.
     pub fn baseline(&mut self, sql: &str, is_planned: bool, round_trip_ms: f64) -> Result<Baseline, Error> {
         self.in_rolled_back_transaction(Whose::Users, |session| {
-            let explain = is_planned.then(|| explain(PLAN_WITH_TIME, sql));
+            let explain = is_planned.then(|| explain(PLAN, sql));
             let planning_ms =
                 explain.map(|sql| parse_planning_ms(&session.connection.run(&sql)?.lines())).transpose()?;
             session.limit_statement()?;

@@ -26,6 +26,8 @@ pub struct Subject {
     pub skips_rows: bool,
     /// each run of the baseline plans the statement
     pub is_planned: bool,
+    /// time to plan it, with warm caches
+    pub planning_ms: Option<f64>,
     /// structure of its plan
     pub shape: String,
 }
@@ -37,8 +39,14 @@ impl Subject {
         require(root.shape() == self.shape, "the plan changes from run to run", hint)
     }
 
-    /// Prepares the statement and its baseline, with names that end with `suffix`. Runs neither.
-    pub fn prepare(session: &mut RunSession, script: &Script, suffix: &str) -> Result<Subject, Error> {
+    /// Prepares the statement and its baseline, with names that end with `suffix`. Runs neither. `skips_rows`: the
+    /// baseline sends no rows, if that is possible.
+    pub fn prepare(
+        session: &mut RunSession,
+        script: &Script,
+        suffix: &str,
+        skips_rows: bool,
+    ) -> Result<Subject, Error> {
         let names = ["statement", "baseline"].map(|kind| format!("pg_timing_{kind}{suffix}"));
         let [statement_name, baseline_name] = names.each_ref().map(String::as_str);
         let values = script.values.as_deref();
@@ -54,18 +62,19 @@ impl Subject {
         }
         session.connection.hides_statements = values.is_some();
         subject.explained = if values.is_some() { execute(statement_name) } else { script.query.clone() };
-        let mut plan = session.plan_of(&subject.explained)?;
+        session.plan_of(&subject.explained)?;
         let has_parameters = values.is_some_and(|values| !values.is_empty());
         if has_parameters {
             subject.plan_mode = Some(session.plan_mode_of(&subject.explained, statement_name)?);
-            plan = session.plan_of(&subject.explained)?;
         }
+        let plan = session.plan_of(&subject.explained)?;
+        subject.planning_ms = plan.planning_ms;
         subject.is_planned = script.is_create() || subject.plan_mode == Some(CUSTOM);
         subject.shape = plan.root.shape();
-        if script.may_store_rows() {
+        if script.may_store_rows() || !skips_rows {
             return Ok(subject);
         }
-        // The baseline must send no rows, if a statement without output has the same plan.
+        // The baseline sends no rows, if a statement without output has the same plan.
         for query in script.without_output() {
             if session.prepare(Whose::Users, baseline_name, &script.prepare_as(baseline_name, &query)).is_err() {
                 continue;
