@@ -68,7 +68,8 @@ impl Subject {
             subject.plan_mode = Some(session.plan_mode_of(&subject.explained, statement_name)?);
         }
         let plan = session.plan_of(&subject.explained)?;
-        subject.planning_ms = plan.planning_ms;
+        // A generic plan is planned once.
+        subject.planning_ms = plan.planning_ms.filter(|_| subject.plan_mode.is_none());
         subject.is_planned = script.is_create() || subject.plan_mode == Some(CUSTOM);
         subject.shape = plan.root.shape();
         if script.may_store_rows() || !skips_rows {
