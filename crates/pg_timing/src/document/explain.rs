@@ -452,6 +452,21 @@ mod tests {
     }
 
     #[test]
+    fn time_outside_of_the_nodes_is_noted() {
+        let note = |root_ms| {
+            let (report, _) = report(48.7, [46.0, 47.0, 48.0], 0.0);
+            let root = ExplainedNode { reported_ms: root_ms, ..ExplainedNode::default() };
+            let facts = facts(&ExplainReport { nodes: vec![root], ..report });
+            facts.into_iter().map(|(_, text)| text).find(|text| text.contains("outside of the nodes"))
+        };
+        assert_eq!(
+            note(14.3).unwrap(),
+            "34.4 ms of the reported time are outside of the nodes: triggers, start and end"
+        );
+        assert_eq!(note(48.0), None);
+    }
+
+    #[test]
     fn unexplained_time_is_not_overhead() {
         let (report, runs) = report(100.0, [96.0, 97.0, 98.0], 0.25);
         let text = live_answer(&report, &runs);
