@@ -147,6 +147,7 @@ fn facts(report: &ExplainReport) -> Vec<(&'static str, String)> {
             facts.push(("rank ?", UNKNOWN_RANKS.into()));
         }
         let outside = report.reported_ms - report.nodes.first().map_or(f64::INFINITY, |root| root.reported_ms);
+        // A smaller part does not matter.
         if outside > (0.05 * report.reported_ms).max(1.0) {
             facts.push((
                 "note",

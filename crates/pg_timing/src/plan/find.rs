@@ -3,16 +3,16 @@
 
 use super::frame::{Begin, Frame, begins, first_line, plain};
 use super::structured::Structured;
+use super::text::{self, ARROW};
 use super::tree::Explained;
 use super::unusable::Unusable;
-use super::{Found, MAX_NODES, layout, text};
+use super::{Found, MAX_NODES, layout};
 use crate::json::is_quote;
 use crate::report::PlanSource;
 use memchr::memmem;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use text::ARROW;
 
 /// Levels of JSON around a plan: a JSON log whose message contains a plan.
 const MAX_NESTING: usize = 2;
